@@ -1,0 +1,1 @@
+"""Use case: answer one question from the forum's own posts."""

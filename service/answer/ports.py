@@ -1,0 +1,176 @@
+"""What answering needs from the outside, as Protocols; adapters match them structurally (proved in wiring.py)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from service.domain import (
+    Candidate,
+    Draft,
+    EmbeddingProfile,
+    Lang,
+    Outcome,
+    Post,
+    PostId,
+    Question,
+    RerankerProfile,
+    SkipReason,
+    Source,
+    Topic,
+    TopicId,
+    Trace,
+    UserId,
+    Vector,
+    Zone,
+)
+
+
+class QueryEmbedder(Protocol):
+    """Turns a question into a vector of its profile; raises Transient when the model can't be reached."""
+
+    @property
+    def profile(self) -> EmbeddingProfile: ...
+    async def embed_query(self, text: str) -> Vector: ...
+
+
+class Reranker(Protocol):
+    """Scores (question, candidate) pairs: one finite logit a candidate, in the order given; raises Transient."""
+
+    @property
+    def profile(self) -> RerankerProfile: ...
+    async def rerank(self, question: str, candidates: Sequence[Candidate]) -> list[float]: ...
+
+
+class Answerer(Protocol):
+    """Writes a draft from numbered evidence, citing `[[n]]`; raises Transient when it can't be reached."""
+
+    async def draft(self, question: Question, sources: Sequence[Source], zone: Zone) -> Draft: ...
+
+
+class Search(Protocol):
+    """The index, seen as a question sees it: eligible posts only, best first."""
+
+    async def nearest_posts(
+        self, profile: EmbeddingProfile, vector: Vector, limit: int, *, exclude_topic: TopicId | None = None
+    ) -> list[Candidate]:
+        """The `limit` posts of highest cosine under this profile."""
+        ...
+
+    async def keyword_posts(
+        self, lexemes: Sequence[str], limit: int, *, exclude_topic: TopicId | None = None
+    ) -> list[Candidate]:
+        """The `limit` posts of highest BM25 over these lexemes (service.lexer)."""
+        ...
+
+
+class AnsweringMode(StrEnum):
+    OFF = "off"
+    SHADOW = "shadow"
+    ON = "on"
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The switches moderators turn at run time, read at the moment of use."""
+
+    answering: AnsweringMode = AnsweringMode.OFF
+    posts_pipeline: bool = False
+    input_gate: bool = False
+
+
+class FlagReader(Protocol):
+    async def read(self) -> Flags: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The ledger's row for one asking post.
+
+    `raw` is the final text once it is fixed: every attempt posts those bytes. `fresh` tells that this call made the
+    claim; otherwise an earlier attempt did, and may have posted.
+    """
+
+    post_id: PostId
+    fresh: bool
+    finished: bool
+    raw: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecentAnswers:
+    """How many posts were answered (or are being answered) since a moment."""
+
+    by_member: int
+    in_topic: int
+    overall: int
+
+
+class Ledger(Protocol):
+    """Which posts have been answered: the one place that makes a reply happen once."""
+
+    async def claim(self, post: Post, *, now: datetime) -> Claim:
+        """Claim this post for an answer, or find the claim that is already there."""
+        ...
+
+    async def fix_text(self, post_id: PostId, raw: str, *, kind: str) -> str:
+        """Store the final text with the claim unless one is stored already; returns the text that counts."""
+        ...
+
+    async def finish(
+        self, post_id: PostId, outcome: Outcome, trace: Trace, *, reply_post_number: int | None, now: datetime
+    ) -> None:
+        """Close the claim and store the trace with its outcome, in one transaction."""
+        ...
+
+    async def release(self, post_id: PostId) -> None:
+        """Give an unfinished claim without text back, so that a later event may answer."""
+        ...
+
+    async def record_skip(self, post: Post, reason: SkipReason, *, now: datetime) -> None:
+        """Store a trace that says why this post got no answer (without its text)."""
+        ...
+
+    async def recent(self, *, user_id: UserId | None, topic_id: TopicId, since: datetime) -> RecentAnswers: ...
+    async def help_given(self, topic_id: TopicId) -> bool: ...
+    async def is_own_reply(self, topic_id: TopicId, post_number: int) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedReply:
+    """What the forum said to our post: its id and number, or neither when it waits for approval."""
+
+    post_id: PostId | None
+    post_number: int | None
+    enqueued: bool = False
+
+
+class Forum(Protocol):
+    """The forum's REST API as answering uses it.
+
+    Every call raises Transient (slow, 429, 5xx, gone), Rejected with the forum's status (403, 404, 409, 422) or
+    Misconfigured (the key is refused).
+    """
+
+    async def public_post(self, post_id: PostId) -> Post | None:
+        """The post as an anonymous reader sees it now, or None when he doesn't."""
+        ...
+
+    async def public_topic(self, topic_id: TopicId) -> Topic | None:
+        """The topic as an anonymous reader sees it now, or None when he doesn't."""
+        ...
+
+    async def our_reply_to(self, post_id: PostId) -> CreatedReply | None:
+        """Our earlier reply to this post, if the forum has one."""
+        ...
+
+    async def is_staged(self, username: str) -> bool: ...
+
+    async def reply(self, *, topic_id: TopicId, post_number: int, raw: str) -> CreatedReply:
+        """Post `raw` as a reply to that post. Raises Unsure when the forum may have stored it."""
+        ...
+
+
+class DetectLanguage(Protocol):
+    def __call__(self, text: str, *, fallback: Lang) -> Lang: ...

@@ -1,0 +1,1 @@
+"""Adapter: what Discourse sends and what it answers."""

@@ -1,0 +1,1 @@
+"""Adapter: the models that embed, rerank and answer."""

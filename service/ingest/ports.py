@@ -1,0 +1,127 @@
+"""What indexing needs from the outside, as Protocols; adapters match them structurally (proved in wiring.py)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from service.domain import Category, CategoryId, EmbeddingProfile, Post, PostId, Topic, TopicId, Vector
+
+
+class Refusal(StrEnum):
+    """Why a post is not in the index; the same words in metrics and summaries."""
+
+    DELETED = "deleted"
+    HIDDEN = "hidden"
+    USER_DELETED = "user_deleted"
+    POST_TYPE = "post_type"
+    ARCHETYPE = "archetype"
+    TOPIC_DELETED = "topic_deleted"
+    TOPIC_UNLISTED = "topic_unlisted"
+    CATEGORY_PRIVATE = "category_private"
+    CATEGORY_UNKNOWN = "category_unknown"
+    BOT_AUTHOR = "bot_author"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedPost:
+    """A post ready to be stored: its state, and when eligible (`refusal` None) its clean text and its term counts."""
+
+    post: Post
+    refusal: Refusal | None
+    body: str | None
+    terms: Mapping[str, int]
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedPassage:
+    """One vector: passage ordinal (from 0), SHA-1 digest of the text that was embedded, shape (dimensions,)."""
+
+    post_id: PostId
+    passage: int
+    digest: bytes
+    vector: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPost:
+    """What embedding needs of a stored eligible post; `tags` and `category` are its topic's."""
+
+    post_id: PostId
+    title: str
+    category: str
+    tags: tuple[str, ...]
+    body: str
+
+
+class PassageEmbedder(Protocol):
+    """Turns texts into unit vectors of its profile: shape (n, dimensions); raises Transient."""
+
+    @property
+    def profile(self) -> EmbeddingProfile: ...
+    def truncate(self, text: str) -> str:
+        """The text cut to the model's window, so that what is digested is what is embedded."""
+        ...
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]: ...
+
+
+class Corpus(Protocol):
+    """The stored index. Every write is one transaction; an older snapshot never overwrites a newer state."""
+
+    async def categories(self) -> dict[CategoryId, Category]: ...
+    async def put_categories(self, categories: Sequence[Category]) -> None:
+        """Replace the category table by this list: what is missing from it becomes private."""
+        ...
+
+    async def topic(self, topic_id: TopicId) -> Topic | None: ...
+    async def put_topic(self, topic: Topic) -> None: ...
+    async def put_post(self, indexed: IndexedPost) -> bool:
+        """Store state, text and postings; False when a newer state is already there."""
+        ...
+
+    async def remove_post(self, post_id: PostId, *, updated_at: datetime) -> bool:
+        """Mark the post deleted and drop its text, postings and vectors, unless a newer state is there."""
+        ...
+
+    async def remove_topic(self, topic_id: TopicId) -> int:
+        """Drop the text of every post of a topic that the public no longer sees; how many were dropped."""
+        ...
+
+    async def topic_post_ids(self, topic_id: TopicId) -> list[PostId]: ...
+    async def pending(self, profile: EmbeddingProfile, limit: int) -> list[TopicPost]:
+        """Eligible posts that have no vector under this profile."""
+        ...
+
+    async def topic_posts(self, topic_id: TopicId) -> list[TopicPost]: ...
+    async def digests(self, profile: EmbeddingProfile, post_ids: Sequence[PostId]) -> dict[PostId, bytes]:
+        """The digest of passage 0 of each of these posts that has a vector."""
+        ...
+
+    async def put_passages(self, profile: EmbeddingProfile, passages: Sequence[EmbeddedPassage]) -> None: ...
+
+
+class ForumReader(Protocol):
+    """The forum as an anonymous reader sees it; raises Transient or Misconfigured, and gives None for 403/404."""
+
+    async def public_post(self, post_id: PostId) -> Post | None: ...
+    async def public_topic(self, topic_id: TopicId) -> Topic | None: ...
+    async def public_posts_of(self, topic_id: TopicId) -> list[Post]: ...
+    async def public_categories(self) -> list[Category]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A stored webhook delivery: the post snapshot, or None when its body was dropped at receipt."""
+
+    event: str
+    post: Post | None
+
+
+class Inbox(Protocol):
+    async def delivery(self, inbox_id: int) -> Delivery | None: ...
+    async def done(self, inbox_id: int, task: str) -> None:
+        """This task has used the delivery; the body is dropped once every task has."""
+        ...

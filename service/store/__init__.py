@@ -1,0 +1,1 @@
+"""Adapter: Postgres, one function a query, named by the question it answers."""

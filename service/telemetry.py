@@ -1,0 +1,59 @@
+"""The logger and every metric object: the only globals of the project."""
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+
+import structlog
+from prometheus_client import Counter, Gauge, Histogram
+
+DELIVERIES = Counter("ariane_webhook_deliveries", "Webhook deliveries by event and result.", ["event", "result"])
+WEBHOOK_SECONDS = Histogram(
+    "ariane_webhook_seconds",
+    "From the first byte of a delivery to its acknowledgement.",
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5),
+)
+OUTCOMES = Counter("ariane_outcomes", "What became of a mention.", ["outcome", "reason"])
+ANSWERS = Counter("ariane_answers", "Answers by result, zone and mode.", ["result", "zone", "mode"])
+STAGE_SECONDS = Histogram("ariane_stage_seconds", "Time of each stage of the answer pipeline.", ["stage"])
+INDEXED = Counter("ariane_indexed_posts", "Posts that passed indexing, by result.", ["result"])
+EMBEDDED = Counter("ariane_embedded_passages", "Passages embedded.")
+JOBS = Counter("ariane_jobs", "Jobs by task and result.", ["task", "result"])
+RESCUED = Counter("ariane_rescued_jobs", "Jobs taken back from workers that stopped beating.")
+WORKER_RESTARTS = Counter("ariane_worker_restarts", "Times the job loop was started again after a fault.")
+REMOTE_SECONDS = Histogram("ariane_remote_seconds", "Calls to other servers.", ["server", "result"])
+QUEUE_DEPTH = Gauge("ariane_queue_jobs", "Jobs in the queue, by task and status.", ["task", "status"])
+
+log = structlog.get_logger("ariane")
+
+
+def configure_logging(*, level: str, json: bool) -> None:
+    """Send structured logs to stderr: one JSON object a line, or coloured text for a terminal."""
+    renderer = structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer()
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
+
+
+@contextmanager
+def timed(stage: str, timings_ms: dict[str, float]) -> Iterator[None]:
+    """Measure a stage into the trace (milliseconds) and into the histogram (seconds)."""
+    start = perf_counter()
+    try:
+        yield
+    finally:
+        seconds = perf_counter() - start
+        timings_ms[stage] = timings_ms.get(stage, 0.0) + seconds * 1000
+        STAGE_SECONDS.labels(stage).observe(seconds)
