@@ -1,4 +1,5 @@
--- Webhook deliveries, stored before they are acknowledged; the body goes once it has been used.
+-- Webhook deliveries, stored before they are acknowledged. `state` is a post's snapshot without its text; `cooked` is
+-- that text: never kept of a private place, dropped elsewhere once every task in `waiting` has used it.
 
 CREATE TABLE inbox (
     inbox_id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -6,10 +7,16 @@ CREATE TABLE inbox (
     instance    text NOT NULL,
     event       text NOT NULL,
     event_id    text NOT NULL,
-    topic_id    bigint,
-    post_id     bigint,
     received_at timestamptz NOT NULL DEFAULT now(),
     waiting     text[] NOT NULL,
-    body        text
+    state       jsonb,
+    cooked      text
 );
 CREATE INDEX inbox_received ON inbox (received_at);
+
+-- How far each archive has been read, so that an interrupted backfill goes on where it stopped.
+CREATE TABLE backfills (
+    source     text PRIMARY KEY,
+    topics     integer NOT NULL,
+    updated_at timestamptz NOT NULL DEFAULT now()
+);

