@@ -78,10 +78,11 @@ class Corpus(Protocol):
 
     async def topic(self, topic_id: TopicId) -> Topic | None: ...
     async def put_topics(self, topics: Sequence[Topic]) -> None: ...
-    async def put_posts(self, indexed: Sequence[IndexedPost]) -> int:
+    async def put_posts(self, indexed: Sequence[IndexedPost], *, just_read: bool = False) -> int:
         """Store state, text and postings of posts whose topics are stored, one transaction; how many were not stale.
 
-        At the same `updated_at` a removal stays and anything else is stored again.
+        At the same `updated_at` a stored removal stays, unless these posts were `just_read` from the forum (Discourse
+        deletes and recovers a post without touching its updated_at); anything else is stored again.
         """
         ...
 
@@ -93,7 +94,10 @@ class Corpus(Protocol):
         """Drop the text of every post of a topic that the public no longer sees; how many were dropped."""
         ...
 
-    async def topic_post_ids(self, topic_id: TopicId) -> list[PostId]: ...
+    async def withdraw_private(self) -> int:
+        """Drop the text of every post whose category is private or unknown now; how many were dropped."""
+        ...
+
     async def pending(self, profile: EmbeddingProfile, limit: int) -> list[TopicPost]:
         """Eligible posts that have no vector under this profile."""
         ...

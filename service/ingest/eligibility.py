@@ -1,0 +1,50 @@
+"""Which posts an anonymous reader sees and may be answered with (spec P4): one pure function."""
+
+import unicodedata
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from service.domain import Category, Post, PostType, Topic
+from service.ingest.ports import Refusal
+
+PUBLIC_ARCHETYPE = "regular"
+BANNER = "banner"
+
+
+def folded_name(username: str) -> str:
+    """Usernames compare NFC-normalised and case-folded (docs/discourse, section 6)."""
+    return unicodedata.normalize("NFC", username).casefold()
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRules:
+    """What the operator decides: `bots` are folded usernames whose posts are never a source."""
+
+    bots: Collection[str]
+    index_banners: bool
+
+
+def refusal(post: Post, topic: Topic, category: Category | None, rules: IndexRules) -> Refusal | None:
+    """Why this post may not be in the index, or None when it may; an unknown category means private."""
+    verdicts = (
+        (post.deleted, Refusal.DELETED),
+        (post.user_deleted, Refusal.USER_DELETED),
+        (post.hidden, Refusal.HIDDEN),
+        (post.post_type != PostType.REGULAR, Refusal.POST_TYPE),
+        (topic.deleted, Refusal.TOPIC_DELETED),
+        (not topic.visible, Refusal.TOPIC_UNLISTED),
+        (not _archetype_allowed(topic.archetype, rules), Refusal.ARCHETYPE),
+        (category is None, Refusal.CATEGORY_UNKNOWN),
+        (category is not None and category.read_restricted, Refusal.CATEGORY_PRIVATE),
+        (_by_bot(post, rules), Refusal.BOT_AUTHOR),
+    )
+    return next((reason for refused, reason in verdicts if refused), None)
+
+
+def _archetype_allowed(archetype: str, rules: IndexRules) -> bool:
+    return archetype == PUBLIC_ARCHETYPE or (rules.index_banners and archetype == BANNER)
+
+
+def _by_bot(post: Post, rules: IndexRules) -> bool:
+    core_bot = post.user_id is not None and post.user_id <= 0
+    return core_bot or folded_name(post.username) in rules.bots
