@@ -6,14 +6,16 @@ CREATE TABLE answers (
     post_number       integer NOT NULL,
     user_id           bigint,
     claimed_at        timestamptz NOT NULL,
-    kind              text,
+    result            text,
     raw               text,
+    cited             bigint[] NOT NULL DEFAULT '{}',
+    trace             jsonb,
     outcome           text,
     reply_post_id     bigint,
     reply_post_number integer,
     finished_at       timestamptz,
     CONSTRAINT a_finished_answer_has_an_outcome CHECK ((finished_at IS NULL) = (outcome IS NULL)),
-    CONSTRAINT a_text_has_a_kind CHECK ((raw IS NULL) = (kind IS NULL))
+    CONSTRAINT a_text_has_a_result CHECK ((raw IS NULL) = (result IS NULL))
 );
 CREATE INDEX answers_topic ON answers (topic_id, claimed_at);
 CREATE INDEX answers_member ON answers (user_id, claimed_at);

@@ -138,12 +138,15 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a member asks: `text` without the mention, bounded; `exclude_*` is what must not answer it."""
+    """What a member asks: `text` without the mention, bounded.
+
+    `exclude_from` is the asking topic and the number of its first post that must not answer (the question itself).
+    """
 
     text: str
     lang: Lang
     title: str = ""
-    exclude_topic: TopicId | None = None
+    exclude_from: tuple[TopicId, int] | None = None
     history: tuple[tuple[str, str], ...] = ()
 
 
@@ -197,6 +200,7 @@ class Result(StrEnum):
     GATED = "gated"
     ABSTAINED = "abstained"
     FAILED = "failed"
+    HELPED = "helped"
 
 
 @dataclass(frozen=True, slots=True)

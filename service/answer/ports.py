@@ -16,6 +16,7 @@ from service.domain import (
     PostId,
     Question,
     RerankerProfile,
+    Result,
     SkipReason,
     Source,
     Topic,
@@ -53,15 +54,18 @@ class Search(Protocol):
     """The index, seen as a question sees it: eligible posts only, best first."""
 
     async def nearest_posts(
-        self, profile: EmbeddingProfile, vector: Vector, limit: int, *, exclude_topic: TopicId | None = None
+        self, profile: EmbeddingProfile, vector: Vector, limit: int, *, exclude_from: tuple[TopicId, int] | None = None
     ) -> list[Candidate]:
-        """The `limit` posts of highest cosine under this profile."""
+        """The `limit` posts of highest cosine under this profile.
+
+        `exclude_from` leaves out the posts of that topic from that post number on: the question and what came after.
+        """
         ...
 
     async def keyword_posts(
-        self, lexemes: Sequence[str], limit: int, *, exclude_topic: TopicId | None = None
+        self, lexemes: Sequence[str], limit: int, *, exclude_from: tuple[TopicId, int] | None = None
     ) -> list[Candidate]:
-        """The `limit` posts of highest BM25 over these lexemes (service.lexer)."""
+        """The `limit` posts of highest BM25 over these lexemes (service.lexer); `exclude_from` as above."""
         ...
 
 
@@ -85,17 +89,26 @@ class FlagReader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class FixedReply:
+    """The final text of a reply, what it came to and the posts it cites: every attempt posts those bytes."""
+
+    raw: str
+    result: Result
+    cited: tuple[PostId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """The ledger's row for one asking post.
 
-    `raw` is the final text once it is fixed: every attempt posts those bytes. `fresh` tells that this call made the
-    claim; otherwise an earlier attempt did, and may have posted.
+    `fresh` tells that this call made the claim; otherwise an earlier attempt did, and when it had fixed its `reply`
+    it may have posted it.
     """
 
     post_id: PostId
     fresh: bool
     finished: bool
-    raw: str | None
+    reply: FixedReply | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +127,23 @@ class Ledger(Protocol):
         """Claim this post for an answer, or find the claim that is already there."""
         ...
 
-    async def fix_text(self, post_id: PostId, raw: str, *, kind: str) -> str:
-        """Store the final text with the claim unless one is stored already; returns the text that counts."""
+    async def fix_reply(self, post_id: PostId, reply: FixedReply, trace: Trace) -> FixedReply:
+        """Store the reply and its trace with the claim unless one is stored already; returns the reply that counts."""
         ...
 
     async def finish(
-        self, post_id: PostId, outcome: Outcome, trace: Trace, *, reply_post_number: int | None, now: datetime
+        self,
+        post_id: PostId,
+        outcome: Outcome,
+        trace: Trace | None,
+        *,
+        reply_post_number: int | None = None,
+        now: datetime,
     ) -> None:
-        """Close the claim and store the trace with its outcome, in one transaction."""
+        """Close the claim and store the trace with its outcome, in one transaction.
+
+        Without a trace, the one that was stored with the reply counts: a later attempt only posts.
+        """
         ...
 
     async def release(self, post_id: PostId) -> None:
