@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.domain import Category, Post, PostType, Topic
 from service.ingest.ports import Refusal
@@ -22,6 +22,18 @@ class IndexRules:
 
     bots: Collection[str]
     index_banners: bool
+
+
+def public_part(topic: Topic, category: Category | None, rules: IndexRules) -> Topic:
+    """The topic as it may be stored: what the public doesn't see keeps its state and loses its words."""
+    public = (
+        topic.visible
+        and not topic.deleted
+        and _archetype_allowed(topic.archetype, rules)
+        and category is not None
+        and not category.read_restricted
+    )
+    return topic if public else replace(topic, title="", slug="", tags=())
 
 
 def refusal(post: Post, topic: Topic, category: Category | None, rules: IndexRules) -> Refusal | None:

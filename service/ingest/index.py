@@ -62,19 +62,19 @@ async def refresh_post(post_id: PostId, at: Indexer) -> None:
 
 
 async def refresh_topic(topic_id: TopicId, at: Indexer) -> None:
-    """Read a topic again as an anonymous reader: gone means out of the index, changed means embedded again."""
+    """Read a topic again as an anonymous reader: gone means out of the index, changed means all its posts again.
+
+    Title, category and tags are part of every post's text, and an edit of them sends no post (docs/discourse, 3).
+    """
     before = await at.corpus.topic(topic_id)
     topic = await at.forum.public_topic(topic_id)
     if topic is None or not topic.visible:
         await at.corpus.remove_topic(topic_id)
         return
-    category = await _category(topic, at)
     await at.corpus.put_topics([topic])
-    if before is None or before.deleted or not before.visible or before.category_id != topic.category_id:
+    if before != topic:
         posts = await at.forum.public_posts_of(topic_id)
-        await _put_all(posts, topic, category, at)
-    elif (before.title, before.tags) != (topic.title, topic.tags):
-        await embed_posts(await at.corpus.topic_posts(topic_id), at.corpus, at.embedder)
+        await _put_all(posts, topic, await _category(topic, at), at, just_read=True)
 
 
 async def refresh_categories(at: Indexer) -> None:
@@ -96,7 +96,7 @@ async def _put_post(post: Post, at: Indexer, *, just_read: bool = False) -> None
 
 
 async def _put_all(
-    posts: Sequence[Post], topic: Topic, category: Category | None, at: Indexer, *, just_read: bool = True
+    posts: Sequence[Post], topic: Topic, category: Category | None, at: Indexer, *, just_read: bool
 ) -> None:
     indexed = [prepare(post, topic, category, at.rules) for post in posts]
     stored = await at.corpus.put_posts(indexed, just_read=just_read)
@@ -110,9 +110,7 @@ async def _put_all(
 def embeddable(indexed: Sequence[IndexedPost], topic: Topic, category: Category | None) -> list[TopicPost]:
     """What embedding needs of the eligible posts of one topic."""
     name = category.name if category else ""
-    return [
-        TopicPost(one.post.id, topic.title, name, topic.tags, one.body) for one in indexed if one.body is not None
-    ]
+    return [TopicPost(one.post.id, topic.title, name, topic.tags, one.body) for one in indexed if one.body is not None]
 
 
 async def _category(topic: Topic, at: Indexer) -> Category | None:

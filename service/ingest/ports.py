@@ -68,6 +68,17 @@ class PassageEmbedder(Protocol):
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Census:
+    """What the index holds: posts by refusal reason, and eligible posts without a vector of the profile asked about."""
+
+    topics: int
+    posts: int
+    indexed: int
+    refused: Mapping[str, int]
+    left_to_embed: int
+
+
 class Corpus(Protocol):
     """The stored index. Every write is one transaction; an older snapshot never overwrites a newer state."""
 
@@ -102,7 +113,7 @@ class Corpus(Protocol):
         """Eligible posts that have no vector under this profile."""
         ...
 
-    async def topic_posts(self, topic_id: TopicId) -> list[TopicPost]: ...
+    async def census(self, profile: EmbeddingProfile) -> Census: ...
     async def digests(self, profile: EmbeddingProfile, post_ids: Sequence[PostId]) -> dict[PostId, bytes]:
         """The digest of passage 0 of each of these posts that has a vector."""
         ...

@@ -1,0 +1,113 @@
+"""Read an archive: topic JSON lines (gzipped or not), categories, and vectors that were made elsewhere."""
+
+import gzip
+import hashlib
+import json
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.discourse.shapes import categories_from_json, posts_of_topic_json, topic_from_json
+from service.domain import Category, EmbeddingProfile, Post, Topic, TopicId, Vector
+from service.errors import Rejected
+
+UNIT_TOLERANCE = 2e-3
+"""How far from 1 the length of a stored float16 vector may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedTopic:
+    line: int
+    topic: Topic
+    posts: list[Post]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenVectors:
+    """Vectors by post: `rows[topic, post_number]` is an index into `matrix`, shape (n, dimensions)."""
+
+    rows: dict[tuple[TopicId, int], int]
+    matrix: NDArray[np.float16]
+
+    def of(self, post: Post) -> Vector | None:
+        row = self.rows.get((post.topic_id, post.post_number))
+        return None if row is None else self.matrix[row].astype(np.float32)
+
+
+def fingerprint(*paths: Path) -> str:
+    """SHA-256 of the files together: the name under which progress on them is kept."""
+    total = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            total.update(hashlib.file_digest(file, "sha256").digest())
+    return total.hexdigest()
+
+
+def count_topics(path: Path) -> int:
+    """How many lines the archive has; raises Rejected where it can't be read to its end."""
+    return sum(1 for _ in _lines(path))
+
+
+def read_topics(path: Path, *, skip: int = 0) -> Iterator[ArchivedTopic]:
+    """Each topic with its posts, after the first `skip` lines; raises Rejected with the line at fault."""
+    for number, line in islice(_lines(path), skip, None):
+        try:
+            value = json.loads(line)
+            topic = topic_from_json(value)
+            yield ArchivedTopic(number, topic, posts_of_topic_json(value))
+        except (ValueError, RecursionError) as exc:
+            raise Rejected(f"{path}, line {number}: not a JSON object: {exc}") from exc
+        except Rejected as exc:
+            raise Rejected(f"{path}, line {number}: {exc}") from exc
+
+
+def read_categories(path: Path) -> list[Category]:
+    """The categories of a site.json or categories.json file; raises Rejected."""
+    try:
+        return categories_from_json(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, RecursionError, Rejected) as exc:
+        raise Rejected(f"{path}: not a Discourse site.json: {exc}") from exc
+
+
+def read_vectors(path: Path, profile: EmbeddingProfile) -> GivenVectors:
+    """Vectors made elsewhere for this profile: refused whole unless each is finite and of unit length.
+
+    The file is an .npz of topic_id int[n], post_number int[n], embedding float16[n, dimensions] and profile, the
+    name of the model (docs/interfaces: dataset folder). Raises Rejected saying what is wrong.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            name = str(file["profile"])
+            topics, numbers, matrix = file["topic_id"], file["post_number"], file["embedding"]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as exc:
+        raise Rejected(f"{path}: not a vectors file: {exc}") from exc
+    if name != profile.model:
+        raise Rejected(f"{path}: vectors of {name!r}, but the embedder in use is {profile.model!r}")
+    if matrix.ndim != 2 or matrix.shape[1] != profile.dimensions:
+        raise Rejected(f"{path}: vectors of shape {matrix.shape}, expected (n, {profile.dimensions})")
+    if not len(topics) == len(numbers) == len(matrix):
+        raise Rejected(f"{path}: {len(topics)} topics, {len(numbers)} post numbers and {len(matrix)} vectors")
+    lengths = np.linalg.norm(matrix.astype(np.float32), axis=1)
+    wrong = np.flatnonzero(~(np.abs(lengths - 1) <= UNIT_TOLERANCE))
+    if wrong.size:
+        raise Rejected(f"{path}: {wrong.size} vectors are not finite and of unit length, the first is row {wrong[0]}")
+    rows = {(TopicId(int(t)), int(n)): i for i, (t, n) in enumerate(zip(topics, numbers, strict=True))}
+    return GivenVectors(rows, matrix.astype(np.float16, copy=False))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    try:
+        with path.open("rb") as raw:
+            zipped = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            with gzip.open(raw) if zipped else raw as file:
+                for number, line in enumerate(file, start=1):
+                    if line.strip():
+                        yield number, line
+    except (OSError, EOFError, gzip.BadGzipFile) as exc:
+        raise Rejected(f"{path}: can't be read to its end: {exc}") from exc
