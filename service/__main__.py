@@ -1,0 +1,60 @@
+"""The command line, `ariane`: each sub-command is a module of service.commands, imported when it is called."""
+
+import importlib
+import sys
+
+import click
+
+from service.errors import ArianeError, Transient
+
+COMMANDS = ("demo", "serve", "worker", "migrate", "backfill", "profiles", "flags", "ask", "sanitize", "bench")
+BAD_INPUT = 2
+TRY_AGAIN = 1
+
+
+class Commands(click.Group):
+    """Sub-commands by name, so that starting one doesn't pay for importing the others."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"service.commands.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="ariane-forum", prog_name="ariane")
+def ariane() -> None:
+    """Ariane answers mentions on a Discourse forum with the forum's own threads.
+
+    Try it first: `ariane demo`. On a real forum: `migrate`, `backfill`, then `serve` and `worker`, then `flags`.
+    """
+
+
+def main() -> None:
+    """Run one command; bad input and bad settings end with status 2 and one line that says what and where."""
+    try:
+        status = ariane.main(standalone_mode=False)
+    except click.Abort:
+        status = 130
+    except click.ClickException as exc:
+        context = exc.ctx.command_path if isinstance(exc, click.UsageError) and exc.ctx else "ariane"
+        status = _fail(f"{context}: {exc.format_message()}", BAD_INPUT)
+    except Transient as exc:
+        status = _fail(f"ariane: {exc}", TRY_AGAIN)
+    except ArianeError as exc:
+        status = _fail(f"ariane: {exc}", BAD_INPUT)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _fail(line: str, status: int) -> int:
+    click.echo(" ".join(line.split()), err=True)
+    return status
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""What every sub-command shares: its settings, from `--config` and the environment."""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+import click
+
+from service.settings import Settings, load_settings
+from service.telemetry import configure_logging
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def configured(command: Callable[Concatenate[Settings, P], R]) -> Callable[P, R]:
+    """Add `--config` and hand the loaded settings to the command as its first argument."""
+
+    @click.option(
+        "--config",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="YAML file of settings; ARIANE_* environment variables override it.",
+    )
+    @functools.wraps(command)
+    def with_settings(*args: P.args, **kwargs: P.kwargs) -> R:
+        path = kwargs.pop("config")
+        settings = load_settings(path if isinstance(path, Path) else None)
+        configure_logging(level=settings.log.level, json=settings.log.format == "json")
+        return command(settings, *args, **kwargs)
+
+    return with_settings
