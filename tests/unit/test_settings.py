@@ -1,0 +1,94 @@
+"""Settings: the example loads, the environment wins, every fault is one line that says where, each is documented."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from service.errors import Misconfigured
+from service.settings import Settings, load_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def settings_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, field in model.model_fields.items():
+        annotation = field.annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            yield from settings_of(annotation, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", field.description or ""
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    for name in [name for name in os.environ if name.startswith("ARIANE_")]:
+        monkeypatch.delenv(name)
+
+
+def test_the_example_loads() -> None:
+    assert load_settings(ROOT / "config.example.yaml").forum.base_url == "https://forum.example"
+
+
+def test_the_environment_wins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("web: {port: 1234}\nforum: {base_url: https://a.example/sub/}\n")
+    monkeypatch.setenv("ARIANE_WEB__PORT", "4321")
+    monkeypatch.setenv("ARIANE_WEBHOOK__SECRETS", '["old-secret-of-16", "new-secret-of-16"]')
+    settings = load_settings(file)
+    assert settings.web.port == 4321
+    assert settings.forum.base_url == "https://a.example/sub"
+    assert [s.get_secret_value() for s in settings.webhook.secrets] == ["old-secret-of-16", "new-secret-of-16"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("web: {port: lots}", "web.port"),
+        ("nonsense: 1", "nonsense"),
+        ("forum: {base_url: forum.example}", "forum.base_url"),
+        ("webhook: {secrets: [short]}", "webhook.secrets.0"),
+        ("- 1", "expected settings by section"),
+        ("a: [", "c.yaml"),
+    ],
+)
+def test_a_fault_is_one_line_that_says_where(text: str, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(text)
+    with pytest.raises(Misconfigured) as caught:
+        load_settings(file)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_secrets_never_show() -> None:
+    settings = Settings(webhook={"secrets": ["a-very-secret-word"]}, forum={"api_key": "another-secret"})  # type: ignore[arg-type]  # as YAML gives them
+    assert "secret-word" not in repr(settings)
+    assert "another" not in repr(settings)
+
+
+def test_a_missing_file_says_so(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match=r"absent\.yaml"):
+        load_settings(tmp_path / "absent.yaml")
+
+
+def test_every_setting_has_its_row_in_the_readme() -> None:
+    rows = set(re.findall(r"^\| `([a-z_.]+)` \|", (ROOT / "README.md").read_text(), re.MULTILINE))
+    assert rows == {name for name, _ in settings_of(Settings)}
+
+
+def test_every_number_carries_its_unit() -> None:
+    """A number is a count of the thing it names, or ends in its unit."""
+    units = re.compile(
+        r"_(seconds|hours|days|minutes|bytes|chars|attempts|size|port|k|sources|concurrency|hour)$|^(attempts|candidates|port)$"
+    )
+    for name, _ in settings_of(Settings):
+        section, _, leaf = name.partition(".")
+        field = Settings.model_fields[section].annotation
+        if leaf and isinstance(field, type) and issubclass(field, BaseModel):
+            if field.model_fields[leaf].annotation in (int, float):
+                assert units.search(leaf), name
