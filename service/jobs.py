@@ -1,0 +1,212 @@
+"""The job queue: its tasks, their order and locks, and when a failed job is tried again."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any, Protocol
+
+from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
+from procrastinate.exceptions import AlreadyEnqueued
+from procrastinate.jobs import Job
+from procrastinate.manager import JobManager
+from procrastinate.tasks import ConfigureTaskOptions
+from procrastinate.types import JSONValue
+from psycopg import AsyncConnection
+
+from service.domain import InboxId, PostId, TopicId
+from service.errors import Rejected, Transient
+from service.settings import WorkerSettings
+
+
+class Work(Protocol):
+    """What the tasks do. Every call may be made again after a crash in its middle, and may raise any ArianeError."""
+
+    async def index_post(self, inbox_id: InboxId) -> None: ...
+    async def answer_post(self, inbox_id: InboxId) -> None: ...
+    async def remove_post(self, inbox_id: InboxId) -> None: ...
+    async def refresh_post(self, post_id: PostId) -> None: ...
+    async def refresh_topic(self, topic_id: TopicId) -> None: ...
+    async def refresh_categories(self) -> None: ...
+    async def embed_pending(self) -> int:
+        """Embed one bounded batch of posts that have no vector; how many were embedded (0: none is left)."""
+        ...
+
+    async def expire(self) -> None:
+        """Drop what is past its retention."""
+        ...
+
+    async def give_up(self, inbox_id: InboxId) -> None:
+        """Record that this question stays without an answer (skipped: given_up), so that its loss is seen."""
+        ...
+
+
+class Queue(StrEnum):
+    """One worker loop each: a kind of work that is slow or stuck never holds up another."""
+
+    ANSWER = "answer"
+    INDEX = "index"
+    UPKEEP = "upkeep"
+
+
+class TaskName(StrEnum):
+    INDEX_POST = "index_post"
+    ANSWER_POST = "answer_post"
+    REMOVE_POST = "remove_post"
+    REFRESH_POST = "refresh_post"
+    REFRESH_TOPIC = "refresh_topic"
+    REFRESH_CATEGORIES = "refresh_categories"
+    EMBED_PENDING = "embed_pending"
+    EXPIRE = "expire"
+
+
+CATEGORIES = "categories"
+"""Lock of the jobs that read the category list again."""
+
+READS_INBOX = frozenset({TaskName.INDEX_POST, TaskName.ANSWER_POST, TaskName.REMOVE_POST})
+"""Tasks that work from the stored delivery; its text is dropped once each of them is done."""
+
+# Jobs that may share a lock have the same priority: procrastinate orders a lock by priority first, and two of
+# different priority can be fetched at once (the second fetch then fails on its unique index).
+_PLACES: Mapping[TaskName, tuple[Queue, int]] = {
+    TaskName.ANSWER_POST: (Queue.ANSWER, 100),
+    TaskName.REMOVE_POST: (Queue.INDEX, 50),
+    TaskName.INDEX_POST: (Queue.INDEX, 0),
+    TaskName.REFRESH_POST: (Queue.INDEX, 0),
+    TaskName.REFRESH_TOPIC: (Queue.INDEX, 0),
+    TaskName.EMBED_PENDING: (Queue.INDEX, -100),
+    TaskName.REFRESH_CATEGORIES: (Queue.UPKEEP, 50),
+    TaskName.EXPIRE: (Queue.UPKEEP, -100),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job to be added; `args` are ids only, and empty for the tasks that read the inbox: they get its row's id."""
+
+    task: TaskName
+    lock: str | None = None
+    args: Mapping[str, int] = field(default_factory=dict)
+
+
+def waiting(jobs: Sequence[NewJob]) -> tuple[TaskName, ...]:
+    """The tasks among these that must be done before the delivery's text may go."""
+    return tuple(job.task for job in jobs if job.task in READS_INBOX)
+
+
+async def defer_jobs(connection: AsyncConnection[Any], jobs: Sequence[NewJob], inbox_id: InboxId | None = None) -> None:
+    """Add the jobs in the connection's transaction, in one round trip; they exist if it commits."""
+    manager = JobManager(PsycopgConnector())
+    await manager.batch_defer_jobs_async([_job(job, inbox_id) for job in jobs], connection=connection)
+
+
+def _job(new: NewJob, inbox_id: InboxId | None) -> Job:
+    queue, priority = _PLACES[new.task]
+    args: dict[str, JSONValue] = {"inbox_id": inbox_id} if new.task in READS_INBOX else dict(new.args)
+    return Job(task_name=new.task, queue=queue, priority=priority, lock=new.lock, queueing_lock=None, task_kwargs=args)
+
+
+MAX_RETRY_AFTER_SECONDS = 3600.0
+"""Longest wait a server can ask for: a job holds its lock while it waits."""
+
+BUG_FACTOR = 8.0
+"""How much slower a bug or a wrong setting is tried again than a busy server: a person must act first."""
+
+
+@dataclass(frozen=True)
+class RetryPolicy(BaseRetryStrategy):
+    """When a failed job is tried again: doubling waits with jitter, capped, at most `max_attempts` tries."""
+
+    settings: WorkerSettings
+    random: Callable[[], float]
+
+    def wait_seconds(self, exception: BaseException, attempts: int) -> float | None:
+        """Seconds to wait after this failure of a job that was tried `attempts` times before; None gives it up."""
+        if not isinstance(exception, Exception):  # cancelled by a stop, not failed
+            return 0.0
+        if isinstance(exception, Rejected) or attempts + 1 >= self.settings.max_attempts:
+            return None
+        factor = 1.0 if isinstance(exception, Transient) else BUG_FACTOR
+        doubled = math.ldexp(self.settings.retry_base_seconds * factor, min(attempts, 30))
+        ours = min(doubled, self.settings.retry_max_seconds) * (1 + self.random()) / 2
+        asked = (exception.retry_after_seconds or 0.0) if isinstance(exception, Transient) else 0.0
+        return max(ours, min(asked, MAX_RETRY_AFTER_SECONDS) * (1 + self.random() / 10))
+
+    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
+        wait = self.wait_seconds(exception, job.attempts)
+        return None if wait is None else RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=wait))
+
+
+def build_queue(policy: RetryPolicy, *, finished_jobs_hours: int) -> App:
+    """The queue and its tasks, to be opened on our pool; a worker gives them `additional_context={"work": Work}`."""
+    app = App(connector=PsycopgConnector())
+
+    @app.task(name=TaskName.INDEX_POST, retry=policy, pass_context=True)
+    async def index_post(context: JobContext, inbox_id: int) -> None:
+        await _work(context).index_post(InboxId(inbox_id))
+
+    @app.task(name=TaskName.ANSWER_POST, retry=policy, pass_context=True)
+    async def answer_post(context: JobContext, inbox_id: int) -> None:
+        try:
+            await _work(context).answer_post(InboxId(inbox_id))
+        except Exception as exc:
+            if policy.wait_seconds(exc, context.job.attempts) is None:
+                await _work(context).give_up(InboxId(inbox_id))
+            raise
+
+    @app.task(name=TaskName.REMOVE_POST, retry=policy, pass_context=True)
+    async def remove_post(context: JobContext, inbox_id: int) -> None:
+        await _work(context).remove_post(InboxId(inbox_id))
+
+    @app.task(name=TaskName.REFRESH_POST, retry=policy, pass_context=True)
+    async def refresh_post(context: JobContext, post_id: int) -> None:
+        await _work(context).refresh_post(PostId(post_id))
+
+    @app.task(name=TaskName.REFRESH_TOPIC, retry=policy, pass_context=True)
+    async def refresh_topic(context: JobContext, topic_id: int) -> None:
+        await _work(context).refresh_topic(TopicId(topic_id))
+
+    _add_periodic(app, policy, finished_jobs_hours)
+    return app
+
+
+def _add_periodic(app: App, policy: RetryPolicy, finished_jobs_hours: int) -> None:
+    """The periodic tasks: one job a period whatever the number of workers; procrastinate gives them its timestamp."""
+
+    @app.periodic(cron="7 * * * *", **_options(TaskName.REFRESH_CATEGORIES, lock=CATEGORIES))
+    @app.task(name=TaskName.REFRESH_CATEGORIES, retry=policy, pass_context=True)
+    async def refresh_categories(context: JobContext, timestamp: int = 0) -> None:
+        await _work(context).refresh_categories()
+
+    # The next two are not tried again: their next period comes soon enough.
+    embedding = _options(TaskName.EMBED_PENDING, lock="embedding")
+
+    @app.periodic(cron="* * * * *", **embedding)
+    @app.task(name=TaskName.EMBED_PENDING, pass_context=True)
+    async def embed_pending(context: JobContext, timestamp: int = 0) -> None:
+        # One batch a job, so that fresh posts come in between.
+        if await _work(context).embed_pending():
+            with suppress(AlreadyEnqueued):
+                await context.app.configure_task(TaskName.EMBED_PENDING, **embedding).defer_async()
+
+    @app.periodic(cron="37 * * * *", **_options(TaskName.EXPIRE, lock="expiry"))
+    @app.task(name=TaskName.EXPIRE, pass_context=True)
+    async def expire(context: JobContext, timestamp: int = 0) -> None:
+        await _work(context).expire()
+        await context.app.job_manager.delete_old_jobs(
+            nb_hours=finished_jobs_hours, include_failed=True, include_cancelled=True, include_aborted=True
+        )
+
+
+def _options(task: TaskName, *, lock: str) -> ConfigureTaskOptions:
+    queue, priority = _PLACES[task]
+    # Only tasks that are not tried again can have a queueing lock: a retry would run into it.
+    queueing_lock = lock if task is TaskName.EMBED_PENDING else None
+    return {"queue": queue, "priority": priority, "lock": lock, "queueing_lock": queueing_lock}
+
+
+def _work(context: JobContext) -> Work:
+    work: Work = context.additional_context["work"]
+    return work
