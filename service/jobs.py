@@ -141,7 +141,8 @@ class RetryPolicy(BaseRetryStrategy):
 
 def build_queue(policy: RetryPolicy, *, finished_jobs_hours: int) -> App:
     """The queue and its tasks, to be opened on our pool; a worker gives them `additional_context={"work": Work}`."""
-    app = App(connector=PsycopgConnector())
+    # A period begun within the last hour is caught up: the hourly tasks also run when the first worker starts.
+    app = App(connector=PsycopgConnector(), periodic_defaults={"max_delay": 3600})
 
     @app.task(name=TaskName.INDEX_POST, retry=policy, pass_context=True)
     async def index_post(context: JobContext, inbox_id: int) -> None:

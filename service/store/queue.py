@@ -1,0 +1,96 @@
+"""The questions our guards ask of procrastinate's tables; the library itself adds, fetches and finishes jobs."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import AsyncConnection
+from psycopg.errors import UniqueViolation
+from psycopg.rows import class_row, scalar_row, tuple_row
+
+_STALLED = """
+    SELECT job.id, job.task_name, job.args, job.attempts
+    FROM procrastinate_jobs job LEFT JOIN procrastinate_workers worker ON worker.id = job.worker_id
+    WHERE job.status = 'doing' AND job.id <> ALL(%(busy)s) AND (
+        worker.id IS NULL
+        OR worker.last_heartbeat < now() - make_interval(secs => %(silent_seconds)s)
+        OR job.id = ANY(%(orphans)s) AND worker.id = ANY(%(workers)s)
+    )
+    ORDER BY job.id
+    FOR UPDATE OF job SKIP LOCKED
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StalledJob:
+    """A job marked as running that nobody runs."""
+
+    id: int
+    task_name: str
+    args: dict[str, Any]
+    attempts: int
+
+
+async def stalled_jobs(
+    connection: AsyncConnection[Any],
+    *,
+    silent_seconds: float,
+    busy: Collection[int],
+    orphans: Collection[int],
+    workers: Collection[int],
+) -> list[StalledJob]:
+    """Jobs of workers silent for that long, and `orphans` of our own `workers`; never the `busy` ones we run now.
+
+    The rows stay locked until the transaction ends, so that two sweeps never take the same job back.
+    """
+    async with connection.cursor(row_factory=class_row(StalledJob)) as cursor:
+        parameters = {"busy": list(busy), "orphans": list(orphans), "workers": list(workers)}
+        await cursor.execute(_STALLED, {**parameters, "silent_seconds": silent_seconds})
+        return await cursor.fetchall()
+
+
+async def put_back(connection: AsyncConnection[Any], job_id: int) -> None:
+    """Let a stalled job run again at once; drop it if the same periodic job already waits (its queueing lock)."""
+    try:
+        async with connection.transaction():
+            await connection.execute("SELECT procrastinate_retry_job_v2(%s, now(), NULL, NULL, NULL)", [job_id])
+    except UniqueViolation:
+        await connection.execute("SELECT procrastinate_finish_job_v1(%s, 'failed', true)", [job_id])
+
+
+async def fail(connection: AsyncConnection[Any], job_id: int) -> None:
+    """End a stalled job that had its last try."""
+    await connection.execute("SELECT procrastinate_finish_job_v1(%s, 'failed', false)", [job_id])
+
+
+async def jobs_of(connection: AsyncConnection[Any], workers: Sequence[int]) -> list[int]:
+    """Jobs marked as running under these workers."""
+    async with connection.cursor(row_factory=scalar_row) as cursor:
+        await cursor.execute(
+            "SELECT id FROM procrastinate_jobs WHERE status = 'doing' AND worker_id = ANY(%s)", [list(workers)]
+        )
+        return await cursor.fetchall()
+
+
+async def beat(connection: AsyncConnection[Any], workers: Sequence[int]) -> None:
+    """Say that these workers live."""
+    await connection.execute(
+        "UPDATE procrastinate_workers SET last_heartbeat = now() WHERE id = ANY(%s)", [list(workers)]
+    )
+
+
+async def queue_depths(connection: AsyncConnection[Any]) -> dict[tuple[str, str], int]:
+    """How many jobs there are by task and status."""
+    async with connection.cursor(row_factory=tuple_row) as cursor:
+        await cursor.execute("SELECT task_name, status::text, count(*) FROM procrastinate_jobs GROUP BY 1, 2")
+        return {(task, status): count async for task, status, count in cursor}
+
+
+async def worker_lives(connection: AsyncConnection[Any], *, silent_seconds: float) -> bool:
+    """Whether some worker has beaten within that time."""
+    async with connection.cursor(row_factory=scalar_row) as cursor:
+        await cursor.execute(
+            "SELECT count(*) FROM procrastinate_workers WHERE last_heartbeat > now() - make_interval(secs => %s)",
+            [silent_seconds],
+        )
+        return bool(await cursor.fetchone())

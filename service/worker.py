@@ -1,0 +1,253 @@
+"""The worker: one job loop a queue, with the guards that procrastinate leaves to us, until it is told to stop."""
+
+import asyncio
+import logging
+import os
+import random
+import signal
+import threading
+import traceback
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+from procrastinate import App, JobContext
+from procrastinate.worker import Worker
+from prometheus_client import start_http_server
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool
+
+from service.domain import InboxId
+from service.errors import ArianeError, Misconfigured
+from service.jobs import Queue, RetryPolicy, TaskName, Work, build_queue
+from service.settings import Settings, WorkerSettings
+from service.store import queue as guard
+from service.telemetry import JOBS, QUEUE_DEPTH, RESCUED, WORKER_RESTARTS, log
+
+Pool = AsyncConnectionPool[AsyncConnection[Any]]
+
+POLL_SECONDS = 1.0
+"""New jobs are announced (LISTEN/NOTIFY); a job whose retry is due is not, and is found this late at most."""
+
+RESTART_SECONDS = (0.5, 30.0)
+"""First and longest wait before a dead job loop is started again."""
+
+WATCHDOG_MARGIN_SECONDS = 15.0
+"""What a stop may take beyond the grace, before the process is ended without ceremony."""
+
+EXIT_HUNG = 75
+
+
+@dataclass(slots=True)
+class _State:
+    """What this process runs now."""
+
+    loops: dict[Queue, Worker] = field(default_factory=dict)
+    busy: set[int] = field(default_factory=set)
+    suspects: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def worker_ids(self) -> list[int]:
+        return [worker.worker_id for worker in self.loops.values() if worker.worker_id is not None]
+
+
+async def run_worker(settings: Settings, pool: Pool, work: Work, *, stop: asyncio.Event) -> None:
+    """Run jobs until `stop` is set, then let the running ones end within the grace; what doesn't is put back.
+
+    Raises Misconfigured when the metrics port is taken. Nothing else ends it: a loop that dies is started again.
+    """
+    # It prints a failed job's whole exception, and Postgres quotes posts in some; `job_failed` says the same without.
+    logging.getLogger("procrastinate.worker").disabled = True
+    policy = RetryPolicy(settings.worker, random.random)
+    app = build_queue(policy, finished_jobs_hours=settings.retention.finished_jobs_hours)
+    state = _State()
+    with _metrics_page(settings.worker):
+        await app.open_async(pool)
+        async with asyncio.TaskGroup() as group:
+            loops = [
+                group.create_task(_keep_running(queue, app, settings.worker, work, state, stop)) for queue in Queue
+            ]
+            chores = [
+                group.create_task(_every(settings.worker.heartbeat_seconds, lambda: _beat(pool, state))),
+                group.create_task(_every(settings.worker.sweep_seconds, lambda: _sweep(settings, pool, work, state))),
+                group.create_task(_every(settings.worker.sweep_seconds, lambda: _measure(pool))),
+            ]
+            await stop.wait()
+            for worker in state.loops.values():
+                worker.stop()  # type: ignore[no-untyped-call]  # procrastinate leaves it untyped
+            await asyncio.wait(loops)
+            for chore in chores:
+                chore.cancel()
+
+
+@contextmanager
+def stop_on_signals(grace_seconds: float) -> Iterator[asyncio.Event]:
+    """An event that SIGTERM and SIGINT set; the process is ended when it still lives well after the grace.
+
+    Enter it before everything that must be closed in order: a broken connection can hang any of those closings.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        if not stop.is_set():
+            watchdog = threading.Timer(grace_seconds + WATCHDOG_MARGIN_SECONDS, os._exit, [EXIT_HUNG])
+            watchdog.daemon = True
+            watchdog.start()
+        stop.set()
+
+    signals = (signal.SIGTERM, signal.SIGINT)
+    for number in signals:
+        loop.add_signal_handler(number, on_signal)
+    try:
+        yield stop
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
+async def _keep_running(
+    queue: Queue, app: App, settings: WorkerSettings, work: Work, state: _State, stop: asyncio.Event
+) -> None:
+    shortest, longest = RESTART_SECONDS
+    wait = shortest
+    while not stop.is_set():
+        worker = state.loops[queue] = _loop(queue, app, settings, work, state)
+        started = monotonic()
+        try:
+            await worker.run()  # type: ignore[no-untyped-call]  # procrastinate leaves it untyped
+        except Exception as exc:  # noqa: BLE001 - whatever ended the loop, the jobs must go on
+            log.error("job_loop_failed", queue=queue, **_fault(exc))
+        if stop.is_set():
+            return
+        WORKER_RESTARTS.inc()
+        log.warning("job_loop_restarts", queue=queue, wait_seconds=wait)
+        wait = shortest if monotonic() - started > longest else min(2 * wait, longest)
+        try:
+            await asyncio.wait_for(stop.wait(), wait)
+        except TimeoutError:
+            continue
+
+
+def _loop(queue: Queue, app: App, settings: WorkerSettings, work: Work, state: _State) -> Worker:
+    concurrency = {
+        Queue.ANSWER: settings.answer_concurrency,
+        Queue.INDEX: settings.index_concurrency,
+        Queue.UPKEEP: 1,
+    }
+
+    async def watched(call: Callable[[], Awaitable[Any]], context: JobContext, _: Worker) -> None:
+        job = context.job
+        assert job.id is not None  # noqa: S101 - a fetched job has one
+        state.busy.add(job.id)
+        try:
+            await call()
+        except asyncio.CancelledError:
+            JOBS.labels(job.task_name, "stopped").inc()
+            raise
+        except Exception as exc:
+            retried = context.task.get_retry_exception(exc, job) is not None
+            JOBS.labels(job.task_name, "retried" if retried else "failed").inc()
+            level = log.warning if retried else log.error
+            level("job_failed", task=job.task_name, args=job.task_kwargs, attempts=job.attempts + 1, **_fault(exc))
+            raise
+        else:
+            JOBS.labels(job.task_name, "succeeded").inc()
+        finally:
+            state.busy.discard(job.id)
+
+    return Worker(
+        app,
+        queues=[queue],
+        name=queue,
+        concurrency=concurrency[queue],
+        fetch_job_polling_interval=POLL_SECONDS,
+        shutdown_graceful_timeout=settings.shutdown_grace_seconds,
+        delete_jobs="successful",
+        additional_context={"work": work},
+        install_signal_handlers=False,
+        update_heartbeat_interval=settings.heartbeat_seconds,
+        stalled_worker_timeout=settings.stalled_after_seconds,
+        worker_middleware=[watched],
+    )
+
+
+async def _every(seconds: float, chore: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        try:
+            await chore()
+        except Exception as exc:  # noqa: BLE001 - a chore that fails now is done the next time
+            log.warning("chore_failed", **_fault(exc))
+        await asyncio.sleep(seconds)
+
+
+async def _beat(pool: Pool, state: _State) -> None:
+    # A loop that is stopping no longer beats by itself, and its jobs would be taken back while they still run.
+    async with pool.connection() as connection:
+        await guard.beat(connection, state.worker_ids)
+
+
+async def _sweep(settings: Settings, pool: Pool, work: Work, state: _State) -> None:
+    """Take back the jobs of dead workers, and our own whose end could not be written down."""
+    silent_seconds = settings.worker.stalled_after_seconds
+    async with pool.connection() as connection:
+        workers = state.worker_ids
+        now = monotonic()
+        unheld = [job_id for job_id in await guard.jobs_of(connection, workers) if job_id not in state.busy]
+        state.suspects = {job_id: state.suspects.get(job_id, now) for job_id in unheld}
+        orphans = [job_id for job_id, since in state.suspects.items() if now - since > silent_seconds]
+        stalled = await guard.stalled_jobs(
+            connection, silent_seconds=silent_seconds, busy=state.busy, orphans=orphans, workers=workers
+        )
+        for job in stalled:
+            log.warning("job_rescued", task=job.task_name, args=job.args, attempts=job.attempts + 1)
+            try:
+                if job.attempts + 1 < settings.worker.max_attempts:
+                    await guard.put_back(connection, job.id)
+                else:
+                    await _abandon(job, connection, work)
+                RESCUED.inc()
+            except ArianeError as exc:
+                log.warning("job_not_rescued", task=job.task_name, args=job.args, **_fault(exc))
+
+
+async def _abandon(job: guard.StalledJob, connection: AsyncConnection[Any], work: Work) -> None:
+    # Its worker died at every try, so the task itself never got to record the loss.
+    if job.task_name == TaskName.ANSWER_POST:
+        await work.give_up(InboxId(job.args["inbox_id"]))
+    await guard.fail(connection, job.id)
+
+
+async def _measure(pool: Pool) -> None:
+    async with pool.connection() as connection:
+        depths = await guard.queue_depths(connection)
+    for task in TaskName:
+        for status in ("todo", "doing", "failed"):
+            QUEUE_DEPTH.labels(task, status).set(depths.get((task, status), 0))
+
+
+def _fault(exc: Exception) -> dict[str, str]:
+    """What may be logged of an exception: its first line (Postgres quotes the row, so the text, below it) and place."""
+    frames = traceback.extract_tb(exc.__traceback__)
+    at = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    return {"error": f"{type(exc).__name__}: {str(exc).partition(chr(10))[0][:300]}", "at": at}
+
+
+@contextmanager
+def _metrics_page(settings: WorkerSettings) -> Iterator[None]:
+    if settings.metrics_port == 0:
+        yield
+        return
+    try:
+        server, thread = start_http_server(settings.metrics_port, settings.metrics_host)
+    except OSError as exc:
+        where = f"{settings.metrics_host}:{settings.metrics_port}"
+        raise Misconfigured(f"worker.metrics_port: cannot listen on {where} ({exc.strerror}); 0 turns it off") from exc
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
