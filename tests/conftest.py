@@ -1,0 +1,98 @@
+"""A real Postgres for every test that asks for one: one embedded server a run, one cloned database a test."""
+
+import asyncio
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from service.embedded import ensure_running, stop
+from service.store.migrate import migrate
+from service.store.pool import Pool, open_pool
+
+TEMPLATE = "ariane_template"
+
+
+def with_database(url: str, name: str) -> str:
+    """The same server's address, for another of its databases."""
+    before, _, query = url.partition("?")
+    return f"{before.rsplit('/', 1)[0]}/{name}?{query}"
+
+
+@contextmanager
+def _one_at_a_time(home: Path) -> Iterator[None]:
+    with home.with_suffix(".lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(scope="session")
+def server_url(testrun_uid: str) -> Iterator[str]:
+    """The embedded server of this run, which all its workers share; the last of them stops it."""
+    home = Path(tempfile.gettempdir()) / f"ariane-test-{testrun_uid[:12]}"
+    users = home / "users"
+    with _one_at_a_time(home):
+        url = ensure_running(home, idle_stop_seconds=120)
+        (users / str(os.getpid())).parent.mkdir(exist_ok=True)
+        (users / str(os.getpid())).touch()
+        with psycopg.connect(url, autocommit=True) as conn:
+            conn.execute("ALTER SYSTEM SET fsync = off")  # nobody needs a test's data after a crash
+            conn.execute("SELECT pg_reload_conf()")
+    yield url
+    with _one_at_a_time(home):
+        (users / str(os.getpid())).unlink()
+        if not any(users.iterdir()):
+            stop(home)
+            shutil.rmtree(home)
+            home.with_suffix(".lock").unlink()
+
+
+@pytest.fixture(scope="session")
+def template_url(server_url: str, testrun_uid: str) -> str:
+    """A migrated database that nobody connects to, to be cloned."""
+    url = with_database(server_url, TEMPLATE)
+    home = Path(tempfile.gettempdir()) / f"ariane-test-{testrun_uid[:12]}"
+    with _one_at_a_time(home), psycopg.connect(server_url, autocommit=True) as conn:
+        if conn.execute("SELECT FROM pg_database WHERE datname = %s", (TEMPLATE,)).rowcount == 0:
+            conn.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
+            with ThreadPoolExecutor(1) as thread:  # a test's event loop may be running in this one
+                thread.submit(lambda: asyncio.run(migrate(url))).result()
+    return url
+
+
+@pytest.fixture
+def empty_database_url(server_url: str) -> Iterator[str]:
+    """A new database without any schema, dropped afterwards."""
+    yield from _database(server_url, "template1")
+
+
+@pytest.fixture
+def database_url(server_url: str, template_url: str) -> Iterator[str]:
+    """A new migrated database, dropped afterwards."""
+    yield from _database(server_url, TEMPLATE)
+
+
+def _database(server_url: str, template: str) -> Iterator[str]:
+    name = f"test_{uuid4().hex[:16]}"
+    with psycopg.connect(server_url, autocommit=True) as conn:
+        create = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        conn.execute(create.format(sql.Identifier(name), sql.Identifier(template)))
+    yield with_database(server_url, name)
+    with psycopg.connect(server_url, autocommit=True) as conn:
+        conn.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    """A pool on a new migrated database."""
+    async with open_pool(database_url) as opened:
+        yield opened
