@@ -97,7 +97,11 @@ class IndexKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingProfile:
-    """What made a set of vectors: model, text strategy and version; `window_tokens` is the model's limit."""
+    """What made a set of vectors: model, text strategy and version; `window_tokens` is the model's limit.
+
+    `cosine_floor` is the best cosine under which nothing is answered when no reranker can judge: 1, so never, until it
+    is measured for the model.
+    """
 
     model: str
     strategy: int
@@ -105,6 +109,7 @@ class EmbeddingProfile:
     dimensions: int
     window_tokens: int
     index_kind: IndexKind = IndexKind.EXACT
+    cosine_floor: float = field(default=1.0, compare=False)
 
     @property
     def name(self) -> str:

@@ -1,0 +1,56 @@
+"""Finds the posts that may answer: nearest vectors and keywords, fused by reciprocal rank (spec P7)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from service.answer.ports import QueryEmbedder, Search
+from service.domain import Candidate, Mode, PostId, Question, Trace
+from service.errors import Transient
+from service.lexer import query_lexemes
+from service.settings import RetrievalSettings
+from service.telemetry import log
+
+
+async def retrieve(
+    question: Question, embedder: QueryEmbedder, search: Search, settings: RetrievalSettings, trace: Trace
+) -> list[Candidate]:
+    """At most `candidates` posts, best fused rank first; keywords alone when the embedder is down.
+
+    Sets the trace's mode, and its queries. Raises Transient when the index can't be searched.
+    """
+    trace.queries = [question.text]
+    nearest: list[Candidate] = []
+    trace.mode = Mode.RERANKED
+    try:
+        vector = await embedder.embed_query(question.text)
+    except Transient as exc:
+        log.warning("embedder_down", error=str(exc))
+        trace.mode = Mode.KEYWORD
+        trace.notes.append("embedder_down")
+    else:
+        nearest = await search.nearest_posts(
+            embedder.profile, vector, settings.candidates, exclude_from=question.exclude_from
+        )
+    lexemes = query_lexemes(question.text)
+    worded = (
+        await search.keyword_posts(lexemes, settings.candidates, exclude_from=question.exclude_from) if lexemes else []
+    )
+    return fuse((nearest, worded), k=settings.rrf_k)[: settings.candidates]
+
+
+def fuse(rankings: Sequence[Sequence[Candidate]], *, k: int) -> list[Candidate]:
+    """Reciprocal rank fusion (Cormack, Clarke and Büttcher 2009): the sum of 1 / (k + rank), ranks from 1.
+
+    A post found by several channels keeps each one's score. Equal sums go to the lower post id.
+    """
+    found: dict[PostId, Candidate] = {}
+    for ranking in rankings:
+        for rank, candidate in enumerate(ranking, start=1):
+            known = found.get(candidate.post_id, candidate)
+            found[candidate.post_id] = replace(
+                known,
+                cosine=candidate.cosine if known.cosine is None else known.cosine,
+                bm25=candidate.bm25 if known.bm25 is None else known.bm25,
+                fused=(known.fused if candidate.post_id in found else 0.0) + 1 / (k + rank),
+            )
+    return sorted(found.values(), key=lambda candidate: (-candidate.fused, candidate.post_id))

@@ -1,0 +1,125 @@
+"""Which posts ask the bot something, and why the others get no answer (spec P19; docs/discourse, sections 6 and 9)."""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from service.answer.courtesy import Courtesy, courtesy
+from service.discourse.cooked import Mentioned, find_mentions, question_text
+from service.domain import Post, PostType, SkipReason, Topic, UserId
+
+PUBLIC_ARCHETYPES = frozenset({"regular", "banner"})
+"""Topics that everyone reads; private messages are the other kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bot:
+    """Who we are: our account, and the folded names of the bots that never get an answer."""
+
+    username: str
+    known_bots: frozenset[str]
+    user_id: UserId | None = None
+
+
+class Kind(StrEnum):
+    QUESTION = "question"
+    HELP = "help"
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """What a post asks: `text` without mention and quotes; `cut` tells that it was longer than we read."""
+
+    kind: Kind
+    text: str
+    cut: bool = False
+
+
+_UNADDRESSED: dict[Mentioned, SkipReason] = {
+    Mentioned.IN_QUOTE: SkipReason.MENTION_IN_QUOTE,
+    Mentioned.IN_CODE: SkipReason.MENTION_IN_CODE,
+    Mentioned.IN_ONEBOX: SkipReason.MENTION_IN_ONEBOX,
+    Mentioned.IN_ELIDED: SkipReason.MENTION_IN_ELIDED,
+}
+
+_CALLS_SOMEONE = re.compile(r"\W*@\w")
+
+
+def post_refusal(post: Post, bot: Bot, *, replies_to_us: bool, oldest: datetime) -> SkipReason | None:
+    """Why this post, seen alone, gets no answer; NOT_ADDRESSED comes before every other reason.
+
+    `replies_to_us`: it replies to a post of ours. `oldest`: the time of the last edit before which it is too old.
+    """
+    if not post.cooked:  # text of private places isn't kept, only that they mention us
+        return SkipReason.WHISPER if post.post_type == PostType.WHISPER else SkipReason.PRIVATE
+    mentioned = find_mentions(post.cooked, bot.username)
+    addressed = mentioned is Mentioned.PLAIN or (replies_to_us and not _calls_someone_else(post, bot))
+    if mentioned is Mentioned.NONE and not addressed:
+        return SkipReason.NOT_ADDRESSED
+    verdicts = (
+        (_is_own(post, bot), SkipReason.OWN_POST),
+        (folded_name(post.username) in bot.known_bots, SkipReason.KNOWN_BOT),
+        (post.user_id is None or post.user_id <= 0, SkipReason.SYSTEM_USER),
+        (post.post_type == PostType.WHISPER, SkipReason.WHISPER),
+        (post.post_type == PostType.SMALL_ACTION, SkipReason.SMALL_ACTION),
+        (post.post_type != PostType.REGULAR, SkipReason.MODERATOR_ACTION),
+        (post.deleted or post.user_deleted, SkipReason.POST_GONE),
+        (post.hidden, SkipReason.POST_HIDDEN),
+        (_is_private(post), SkipReason.PRIVATE),
+        (not addressed, _UNADDRESSED.get(mentioned, SkipReason.NOT_ADDRESSED)),
+        (post.updated_at < oldest, SkipReason.TOO_OLD),
+    )
+    return next((reason for refused, reason in verdicts if refused), None)
+
+
+def place_refusal(topic: Topic | None, *, staged: bool) -> SkipReason | None:
+    """Why no answer is given in this topic (None: the public doesn't see it) or to this author."""
+    if topic is None or topic.deleted:
+        return SkipReason.TOPIC_GONE
+    if topic.archetype not in PUBLIC_ARCHETYPES or topic.category_id is None:
+        return SkipReason.PRIVATE
+    if topic.closed or topic.archived:
+        return SkipReason.TOPIC_CLOSED
+    return SkipReason.STAGED_USER if staged else None
+
+
+def read_trigger(post: Post, topic: Topic, bot: Bot, *, max_chars: int) -> Trigger | SkipReason:
+    """What an addressed post asks, at most `max_chars` of it; the title of a topic is part of its first post."""
+    text = question_text(post.cooked, bot.username).strip()
+    kind = courtesy(text)
+    if post.post_number == 1 and topic.title:
+        text = topic.title if kind is not Courtesy.ASKS else f"{topic.title}\n{text}"
+    elif kind is Courtesy.THANKS:
+        return SkipReason.THANKS
+    elif kind is Courtesy.BARE:
+        return Trigger(Kind.HELP, "")
+    return Trigger(Kind.QUESTION, _first_words(text, max_chars), cut=len(text) > max_chars)
+
+
+def _first_words(text: str, max_chars: int) -> str:
+    if len(text) <= max_chars:
+        return text
+    whole, _, _ = text[: max_chars + 1].rpartition(" ")
+    return whole.rstrip() or text[:max_chars]
+
+
+def folded_name(username: str) -> str:
+    """Usernames compare NFC-normalised and case-folded (docs/discourse, section 6)."""
+    return unicodedata.normalize("NFC", username).casefold()
+
+
+def _is_own(post: Post, bot: Bot) -> bool:
+    by_id = bot.user_id is not None and post.user_id == bot.user_id
+    return by_id or folded_name(post.username) == folded_name(bot.username)
+
+
+def _is_private(post: Post) -> bool:
+    if post.archetype is None:  # a REST read doesn't say: the topic will
+        return False
+    return post.archetype not in PUBLIC_ARCHETYPES or post.category_id is None
+
+
+def _calls_someone_else(post: Post, bot: Bot) -> bool:
+    return _CALLS_SOMEONE.match(question_text(post.cooked, bot.username)) is not None
