@@ -1,15 +1,15 @@
 """The job queue: its tasks, their order and locks, and when a failed job is tried again."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Protocol
 
 from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
-from procrastinate.exceptions import AlreadyEnqueued
+from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.jobs import Job
 from procrastinate.manager import JobManager
 from procrastinate.tasks import ConfigureTaskOptions
@@ -19,6 +19,7 @@ from psycopg import AsyncConnection
 from service.domain import InboxId, PostId, TopicId
 from service.errors import Rejected, Transient
 from service.settings import WorkerSettings
+from service.store.pool import Connection
 
 
 class Work(Protocol):
@@ -96,10 +97,14 @@ def waiting(jobs: Sequence[NewJob]) -> tuple[TaskName, ...]:
     return tuple(job.task for job in jobs if job.task in READS_INBOX)
 
 
-async def defer_jobs(connection: AsyncConnection[Any], jobs: Sequence[NewJob], inbox_id: InboxId | None = None) -> None:
+async def defer_jobs(connection: Connection, jobs: Sequence[NewJob], inbox_id: InboxId | None = None) -> None:
     """Add the jobs in the connection's transaction, in one round trip; they exist if it commits."""
     manager = JobManager(PsycopgConnector())
-    await manager.batch_defer_jobs_async([_job(job, inbox_id) for job in jobs], connection=connection)
+    try:
+        await manager.batch_defer_jobs_async([_job(job, inbox_id) for job in jobs], connection=connection)
+    except ConnectorException as exc:
+        # procrastinate hides the database's error, which the owner of the transaction knows how to read.
+        raise (exc.__cause__ or exc) from None
 
 
 def _job(new: NewJob, inbox_id: InboxId | None) -> Job:
@@ -139,10 +144,21 @@ class RetryPolicy(BaseRetryStrategy):
         return None if wait is None else RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=wait))
 
 
+class _Connector(PsycopgConnector):
+    """Listens on a connection made with the pool's own arguments: procrastinate's would set `autocommit` twice."""
+
+    @asynccontextmanager
+    async def _get_standalone_connection(self) -> AsyncGenerator[AsyncConnection[Any], None]:
+        arguments = self.pool.kwargs
+        assert isinstance(self.pool.conninfo, str) and isinstance(arguments, dict)  # noqa: S101 - as open_pool does
+        async with await AsyncConnection.connect(self.pool.conninfo, **arguments) as connection:
+            yield connection
+
+
 def build_queue(policy: RetryPolicy, *, finished_jobs_hours: int) -> App:
     """The queue and its tasks, to be opened on our pool; a worker gives them `additional_context={"work": Work}`."""
     # A period begun within the last hour is caught up: the hourly tasks also run when the first worker starts.
-    app = App(connector=PsycopgConnector(), periodic_defaults={"max_delay": 3600})
+    app = App(connector=_Connector(), periodic_defaults={"max_delay": 3600})
 
     @app.task(name=TaskName.INDEX_POST, retry=policy, pass_context=True)
     async def index_post(context: JobContext, inbox_id: int) -> None:

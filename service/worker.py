@@ -2,10 +2,7 @@
 
 import asyncio
 import logging
-import os
 import random
-import signal
-import threading
 import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -16,28 +13,20 @@ from typing import Any
 from procrastinate import App, JobContext
 from procrastinate.worker import Worker
 from prometheus_client import start_http_server
-from psycopg import AsyncConnection
-from psycopg_pool import AsyncConnectionPool
 
 from service.domain import InboxId
 from service.errors import ArianeError, Misconfigured
 from service.jobs import Queue, RetryPolicy, TaskName, Work, build_queue
 from service.settings import Settings, WorkerSettings
 from service.store import queue as guard
+from service.store.pool import Connection, Pool, connection, transaction
 from service.telemetry import JOBS, QUEUE_DEPTH, RESCUED, WORKER_RESTARTS, log
-
-Pool = AsyncConnectionPool[AsyncConnection[Any]]
 
 POLL_SECONDS = 1.0
 """New jobs are announced (LISTEN/NOTIFY); a job whose retry is due is not, and is found this late at most."""
 
 RESTART_SECONDS = (0.5, 30.0)
 """First and longest wait before a dead job loop is started again."""
-
-WATCHDOG_MARGIN_SECONDS = 15.0
-"""What a stop may take beyond the grace, before the process is ended without ceremony."""
-
-EXIT_HUNG = 75
 
 
 @dataclass(slots=True)
@@ -80,32 +69,6 @@ async def run_worker(settings: Settings, pool: Pool, work: Work, *, stop: asynci
             await asyncio.wait(loops)
             for chore in chores:
                 chore.cancel()
-
-
-@contextmanager
-def stop_on_signals(grace_seconds: float) -> Iterator[asyncio.Event]:
-    """An event that SIGTERM and SIGINT set; the process is ended when it still lives well after the grace.
-
-    Enter it before everything that must be closed in order: a broken connection can hang any of those closings.
-    """
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def on_signal() -> None:
-        if not stop.is_set():
-            watchdog = threading.Timer(grace_seconds + WATCHDOG_MARGIN_SECONDS, os._exit, [EXIT_HUNG])
-            watchdog.daemon = True
-            watchdog.start()
-        stop.set()
-
-    signals = (signal.SIGTERM, signal.SIGINT)
-    for number in signals:
-        loop.add_signal_handler(number, on_signal)
-    try:
-        yield stop
-    finally:
-        for number in signals:
-            loop.remove_signal_handler(number)
 
 
 async def _keep_running(
@@ -185,44 +148,44 @@ async def _every(seconds: float, chore: Callable[[], Awaitable[None]]) -> None:
 
 async def _beat(pool: Pool, state: _State) -> None:
     # A loop that is stopping no longer beats by itself, and its jobs would be taken back while they still run.
-    async with pool.connection() as connection:
-        await guard.beat(connection, state.worker_ids)
+    async with connection(pool) as conn:
+        await guard.beat(conn, state.worker_ids)
 
 
 async def _sweep(settings: Settings, pool: Pool, work: Work, state: _State) -> None:
     """Take back the jobs of dead workers, and our own whose end could not be written down."""
     silent_seconds = settings.worker.stalled_after_seconds
-    async with pool.connection() as connection:
+    async with transaction(pool) as conn:
         workers = state.worker_ids
         now = monotonic()
-        unheld = [job_id for job_id in await guard.jobs_of(connection, workers) if job_id not in state.busy]
+        unheld = [job_id for job_id in await guard.jobs_of(conn, workers) if job_id not in state.busy]
         state.suspects = {job_id: state.suspects.get(job_id, now) for job_id in unheld}
         orphans = [job_id for job_id, since in state.suspects.items() if now - since > silent_seconds]
         stalled = await guard.stalled_jobs(
-            connection, silent_seconds=silent_seconds, busy=state.busy, orphans=orphans, workers=workers
+            conn, silent_seconds=silent_seconds, busy=state.busy, orphans=orphans, workers=workers
         )
         for job in stalled:
             log.warning("job_rescued", task=job.task_name, args=job.args, attempts=job.attempts + 1)
             try:
                 if job.attempts + 1 < settings.worker.max_attempts:
-                    await guard.put_back(connection, job.id)
+                    await guard.put_back(conn, job.id)
                 else:
-                    await _abandon(job, connection, work)
+                    await _abandon(job, conn, work)
                 RESCUED.inc()
             except ArianeError as exc:
                 log.warning("job_not_rescued", task=job.task_name, args=job.args, **_fault(exc))
 
 
-async def _abandon(job: guard.StalledJob, connection: AsyncConnection[Any], work: Work) -> None:
+async def _abandon(job: guard.StalledJob, conn: Connection, work: Work) -> None:
     # Its worker died at every try, so the task itself never got to record the loss.
     if job.task_name == TaskName.ANSWER_POST:
         await work.give_up(InboxId(job.args["inbox_id"]))
-    await guard.fail(connection, job.id)
+    await guard.fail(conn, job.id)
 
 
 async def _measure(pool: Pool) -> None:
-    async with pool.connection() as connection:
-        depths = await guard.queue_depths(connection)
+    async with connection(pool) as conn:
+        depths = await guard.queue_depths(conn)
     for task in TaskName:
         for status in ("todo", "doing", "failed"):
             QUEUE_DEPTH.labels(task, status).set(depths.get((task, status), 0))

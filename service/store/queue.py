@@ -4,9 +4,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from psycopg import AsyncConnection
 from psycopg.errors import UniqueViolation
 from psycopg.rows import class_row, scalar_row, tuple_row
+
+from service.store.pool import Connection
 
 _STALLED = """
     SELECT job.id, job.task_name, job.args, job.attempts
@@ -32,7 +33,7 @@ class StalledJob:
 
 
 async def stalled_jobs(
-    connection: AsyncConnection[Any],
+    connection: Connection,
     *,
     silent_seconds: float,
     busy: Collection[int],
@@ -49,7 +50,7 @@ async def stalled_jobs(
         return await cursor.fetchall()
 
 
-async def put_back(connection: AsyncConnection[Any], job_id: int) -> None:
+async def put_back(connection: Connection, job_id: int) -> None:
     """Let a stalled job run again at once; drop it if the same periodic job already waits (its queueing lock)."""
     try:
         async with connection.transaction():
@@ -58,12 +59,12 @@ async def put_back(connection: AsyncConnection[Any], job_id: int) -> None:
         await connection.execute("SELECT procrastinate_finish_job_v1(%s, 'failed', true)", [job_id])
 
 
-async def fail(connection: AsyncConnection[Any], job_id: int) -> None:
+async def fail(connection: Connection, job_id: int) -> None:
     """End a stalled job that had its last try."""
     await connection.execute("SELECT procrastinate_finish_job_v1(%s, 'failed', false)", [job_id])
 
 
-async def jobs_of(connection: AsyncConnection[Any], workers: Sequence[int]) -> list[int]:
+async def jobs_of(connection: Connection, workers: Sequence[int]) -> list[int]:
     """Jobs marked as running under these workers."""
     async with connection.cursor(row_factory=scalar_row) as cursor:
         await cursor.execute(
@@ -72,21 +73,21 @@ async def jobs_of(connection: AsyncConnection[Any], workers: Sequence[int]) -> l
         return await cursor.fetchall()
 
 
-async def beat(connection: AsyncConnection[Any], workers: Sequence[int]) -> None:
+async def beat(connection: Connection, workers: Sequence[int]) -> None:
     """Say that these workers live."""
     await connection.execute(
         "UPDATE procrastinate_workers SET last_heartbeat = now() WHERE id = ANY(%s)", [list(workers)]
     )
 
 
-async def queue_depths(connection: AsyncConnection[Any]) -> dict[tuple[str, str], int]:
+async def queue_depths(connection: Connection) -> dict[tuple[str, str], int]:
     """How many jobs there are by task and status."""
     async with connection.cursor(row_factory=tuple_row) as cursor:
         await cursor.execute("SELECT task_name, status::text, count(*) FROM procrastinate_jobs GROUP BY 1, 2")
         return {(task, status): count async for task, status, count in cursor}
 
 
-async def worker_lives(connection: AsyncConnection[Any], *, silent_seconds: float) -> bool:
+async def worker_lives(connection: Connection, *, silent_seconds: float) -> bool:
     """Whether some worker has beaten within that time."""
     async with connection.cursor(row_factory=scalar_row) as cursor:
         await cursor.execute(

@@ -1,0 +1,177 @@
+"""The web process: the webhook, health, metrics and a page that says what this is."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from html import escape
+
+import uvicorn
+from fastapi import FastAPI
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.errors import ArianeError, Misconfigured, Transient
+from service.settings import Settings, WebSettings
+from service.store.corpus import CorpusStore
+from service.store.inbox import InboxStore
+from service.store.migrate import check_schema
+from service.store.pool import Pool, connection
+from service.store.queue import worker_lives
+from service.telemetry import log
+from service.webhook.categories import cached
+from service.webhook.route import Hook, webhook_router
+
+CHECK_SECONDS = 3.0
+"""Longest wait of one readiness check."""
+
+GRACE_SECONDS = 10
+"""Longest wait for requests in flight at a stop; none of ours takes half of it."""
+
+SECURITY_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"),
+)
+
+
+def create_app(settings: Settings, pool: Pool) -> FastAPI:
+    """The web application on an open pool. Raises Misconfigured without a webhook secret: nothing unsigned gets in."""
+    secrets = tuple(secret.get_secret_value().encode() for secret in settings.webhook.secrets)
+    if not secrets:
+        raise Misconfigured(
+            "webhook.secrets: empty, so no delivery could be trusted; set the secret of the forum's webhook there "
+            "or in ARIANE_WEBHOOK__SECRETS"
+        )
+    hook = Hook(
+        secrets=secrets,
+        max_body_bytes=settings.webhook.max_body_bytes,
+        bot_username=settings.forum.bot_username,
+        inbox=InboxStore(pool),
+        categories=cached(CorpusStore(pool).categories),
+    )
+    app = FastAPI(title="Ariane", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
+    app.add_middleware(_SecurityHeaders)
+    app.include_router(webhook_router(hook))
+    _add_pages(app, settings, pool)
+    return app
+
+
+def _add_pages(app: FastAPI, settings: Settings, pool: Pool) -> None:
+    page = _HOME.format(forum=escape(settings.forum.base_url), bot=escape(settings.forum.bot_username))
+
+    @app.get("/", include_in_schema=False)
+    async def home() -> HTMLResponse:
+        return HTMLResponse(page)
+
+    @app.get("/livez")
+    async def livez() -> JSONResponse:
+        return JSONResponse({"status": "ok"})
+
+    @app.get("/readyz")
+    async def readyz() -> JSONResponse:
+        database = await _holds("database", lambda: _ask(pool))
+        schema = await _holds("schema", lambda: check_schema(pool))
+        worker = await _holds("worker", lambda: _ask_worker(pool, settings.worker.stalled_after_seconds))
+        # Without a worker deliveries are still stored: refusing them would lose them, for the forum seldom tries twice.
+        status = "unavailable" if not (database and schema) else "ok" if worker else "degraded"
+        checks = {
+            "database": "ok" if database else "does not answer: see the log",
+            "schema": "ok" if schema else "is not this version's: run `ariane migrate`",
+            "worker": "ok" if worker else "none was heard of lately: start `ariane worker`",
+        }
+        return JSONResponse({"status": status, "checks": checks}, 503 if status == "unavailable" else 200)
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
+
+async def _holds(name: str, ask: Callable[[], Awaitable[None]]) -> bool:
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            await ask()
+    except (TimeoutError, ArianeError) as exc:
+        log.warning("not_ready", check=name, error=f"{type(exc).__name__}: {exc}")
+        return False
+    return True
+
+
+async def _ask(pool: Pool) -> None:
+    async with connection(pool) as conn:
+        await conn.execute("SELECT 1")
+
+
+async def _ask_worker(pool: Pool, silent_seconds: float) -> None:
+    async with connection(pool) as conn:
+        if not await worker_lives(conn, silent_seconds=silent_seconds):
+            raise Transient(f"no worker was heard of for {silent_seconds:g} s")
+
+
+class _SecurityHeaders:
+    """Adds the headers to every response."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *SECURITY_HEADERS]
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+def listen(settings: WebSettings) -> socket.socket:
+    """A socket bound to the configured address; raises Misconfigured when it is taken or not ours."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=family, backlog=2048)
+    except OSError as exc:
+        where = f"{settings.host}:{settings.port}"
+        raise Misconfigured(f"web.port: cannot listen on {where} ({exc.strerror}); set another web.port") from exc
+
+
+async def serve(app: FastAPI, listening: socket.socket, *, stop: asyncio.Event) -> None:
+    """Answer requests on this socket until `stop` is set, then let those in flight end; the socket is closed."""
+    config = uvicorn.Config(
+        app,
+        access_log=False,
+        log_config=None,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    server = _Server(config)
+    with listening:
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        server.should_exit = True
+        await serving
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to service.stop: uvicorn would raise them again before the pool is closed."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+_HOME = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>Ariane</title>
+<h1>Ariane</h1>
+<p>This is the service behind <b>@{bot}</b>, a bot that answers mentions on
+<a href="{forum}">{forum}</a> with the forum's own threads.</p>
+<p>The forum's webhook goes to <code>/webhooks/discourse</code> on this address. Health: <a href="/livez">/livez</a>,
+<a href="/readyz">/readyz</a>. Metrics: <a href="/metrics">/metrics</a>.</p>
+</html>
+"""

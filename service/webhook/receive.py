@@ -1,0 +1,72 @@
+"""What a delivery is good for, decided without I/O: which jobs it makes, and whether its text may be kept."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import assert_never
+
+from service.discourse.cooked import Mentioned, find_mentions
+from service.discourse.events import CategoryEvent, PostEvent, PostEventName, Stored, TopicEvent, TopicEventName
+from service.domain import Category, CategoryId, Post, PostType, TopicId
+from service.ingest.eligibility import folded_name
+from service.jobs import CATEGORIES, NewJob, TaskName
+
+
+class Place(StrEnum):
+    """Who reads the place a post was written in, as far as we know when its delivery arrives."""
+
+    PUBLIC = "public"
+    UNKNOWN = "unknown"
+    PRIVATE = "private"
+
+
+def place_of(post: Post, categories: Mapping[CategoryId, Category]) -> Place:
+    """Where the post stands; UNKNOWN makes the same jobs as PUBLIC, but they read the post again.
+
+    Hooks are not filtered by permission: messages, whispers and private categories all arrive (docs/discourse, 4).
+    """
+    if post.archetype == "private_message" or post.category_id is None or post.post_type == PostType.WHISPER:
+        return Place.PRIVATE
+    category = categories.get(post.category_id)
+    if category is None or post.archetype is None:
+        return Place.UNKNOWN
+    return Place.PRIVATE if category.read_restricted else Place.PUBLIC
+
+
+def addresses_bot(post: Post, bot_username: str) -> bool:
+    """Whether a post is meant for the bot: a mention in its own words, or a reply to the bot."""
+    replied = post.reply_to_username is not None and folded_name(post.reply_to_username) == folded_name(bot_username)
+    return replied or find_mentions(post.cooked, bot_username) is Mentioned.PLAIN
+
+
+def jobs_for(event: Stored, *, place: Place, addressed: bool) -> tuple[NewJob, ...]:
+    """The jobs an event makes; `place` and `addressed` count for posts only, `addressed` only in private places."""
+    match event:
+        case PostEvent():
+            return _jobs_for_post(event, place, addressed=addressed)
+        case TopicEvent(name=name, topic_id=topic_id):
+            refresh = NewJob(TaskName.REFRESH_TOPIC, _index_lock(topic_id), {"topic_id": topic_id})
+            if name is TopicEventName.DESTROYED:
+                # It leaves at once, even while another job holds its lock waiting for a retry, and once more after it.
+                return NewJob(TaskName.REFRESH_TOPIC, None, refresh.args), refresh
+            return (refresh,)
+        case CategoryEvent():
+            return (NewJob(TaskName.REFRESH_CATEGORIES, CATEGORIES),)
+        case _:
+            assert_never(event)
+
+
+def _jobs_for_post(event: PostEvent, place: Place, *, addressed: bool) -> tuple[NewJob, ...]:
+    post = event.post
+    answer = NewJob(TaskName.ANSWER_POST, f"answer:{post.id}")
+    if post.deleted or post.user_deleted or post.hidden:
+        return (NewJob(TaskName.REMOVE_POST),)
+    if place is Place.PRIVATE:
+        # A post that was moved to a private place leaves the index; a question there is skipped with that reason.
+        return (NewJob(TaskName.REMOVE_POST), *((answer,) if addressed else ()))
+    if event.name is PostEventName.RECOVERED:
+        return (NewJob(TaskName.REFRESH_POST, _index_lock(post.topic_id), {"post_id": post.id}),)
+    return answer, NewJob(TaskName.INDEX_POST, _index_lock(post.topic_id))
+
+
+def _index_lock(topic_id: TopicId) -> str:
+    return f"index:{topic_id}"
