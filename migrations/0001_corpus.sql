@@ -44,20 +44,22 @@ CREATE TABLE posts (
 );
 CREATE INDEX posts_topic ON posts (topic_id, post_number);
 
--- Keyword search: BM25 over these two tables (Postgres full text has no inverse document frequency).
+-- Keyword search: BM25 over these two tables (Postgres full text has no inverse document frequency). They are written
+-- with their posts and never by themselves: a foreign key would be checked once a term, which is most of the work.
 CREATE TABLE postings (
-    lexeme  text NOT NULL,
-    post_id bigint NOT NULL REFERENCES posts ON DELETE CASCADE,
+    lexeme  text COLLATE "C" NOT NULL,
+    post_id bigint NOT NULL,
     tf      integer NOT NULL,
     length  integer NOT NULL,
     PRIMARY KEY (lexeme, post_id) INCLUDE (tf, length)
 );
 CREATE INDEX postings_post ON postings (post_id);
 
+-- How many posts have each lexeme. Half-empty pages: frequent words are updated with every post, in place.
 CREATE TABLE document_frequencies (
-    lexeme text PRIMARY KEY,
-    posts  integer NOT NULL CHECK (posts >= 0)
-);
+    lexeme text COLLATE "C" PRIMARY KEY,
+    posts  integer NOT NULL
+) WITH (fillfactor = 50);
 
 -- Vectors: several profiles of different dimensions side by side.
 CREATE TABLE embedding_profiles (

@@ -1,5 +1,6 @@
--- Webhook deliveries, stored before they are acknowledged. `state` is a post's snapshot without its text; `cooked` is
--- that text: never kept of a private place, dropped elsewhere once every task in `waiting` has used it.
+-- Webhook deliveries, stored before they are acknowledged. `state` is a post's snapshot without its text; `cooked`,
+-- `topic_title` and `topic_slug` are that text: never kept of a private place, dropped elsewhere once every task in
+-- `waiting` has used it.
 
 CREATE TABLE inbox (
     inbox_id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -10,7 +11,9 @@ CREATE TABLE inbox (
     received_at timestamptz NOT NULL DEFAULT now(),
     waiting     text[] NOT NULL,
     state       jsonb,
-    cooked      text
+    cooked      text,
+    topic_title text,
+    topic_slug  text
 );
 CREATE INDEX inbox_received ON inbox (received_at);
 

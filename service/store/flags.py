@@ -1,0 +1,84 @@
+"""The moderators' switches: read in one query at the moment of use, every change audited."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from psycopg.rows import class_row
+
+from service.answer.ports import AnsweringMode, Flags
+from service.errors import Misconfigured, Rejected
+from service.store.pool import Pool, connection, transaction
+from service.store.values import storable
+
+ALLOWED: dict[str, tuple[str, ...]] = {
+    "answering": tuple(mode.value for mode in AnsweringMode),
+    "posts_pipeline": ("off", "on"),
+    "input_gate": ("off", "on"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FlagChange:
+    name: str
+    old_value: str | None
+    new_value: str
+    changed_at: datetime
+    changed_by: str
+    reason: str
+
+
+def _checked(name: str, value: str) -> None:
+    if name not in ALLOWED:
+        raise Rejected(f"there is no flag {name!r}: {', '.join(ALLOWED)}", status=422)
+    if value not in ALLOWED[name]:
+        raise Rejected(f"{name} can't be {value!r}: {', '.join(ALLOWED[name])}", status=422)
+    if name == "input_gate" and value == "on":
+        raise Rejected("input_gate can't be turned on: the gate does not exist yet", status=422)
+
+
+class FlagStore:
+    """Matches `service.answer.ports.FlagReader`, and changes flags for the moderators."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def read(self) -> Flags:
+        """The flags as they are now; one that was never set is off. Raises Misconfigured for a value we don't know."""
+        async with connection(self._pool) as conn:
+            rows = await (await conn.execute("SELECT name, value FROM flags")).fetchall()
+        values = dict.fromkeys(ALLOWED, "off") | {str(name): str(value) for name, value in rows}
+        for name, allowed in ALLOWED.items():
+            if values[name] not in allowed:
+                raise Misconfigured(f"the flag {name} holds {values[name]!r}: set it to one of {', '.join(allowed)}")
+        return Flags(
+            answering=AnsweringMode(values["answering"]),
+            posts_pipeline=values["posts_pipeline"] == "on",
+            input_gate=values["input_gate"] == "on",
+        )
+
+    async def set(self, name: str, value: str, *, by: str, reason: str) -> None:
+        """Change a flag and record who did it and why, in one transaction; raises Rejected with what is allowed."""
+        _checked(name, value)
+        async with transaction(self._pool) as conn:
+            await conn.execute("SELECT pg_advisory_xact_lock(hashtext('flags'))")  # so that old_value is the truth
+            await conn.execute(
+                "INSERT INTO flag_changes (name, old_value, new_value, changed_by, reason)"
+                " VALUES (%(name)s, (SELECT value FROM flags WHERE name = %(name)s), %(value)s, %(by)s, %(reason)s)",
+                {"name": name, "value": value, "by": storable(by), "reason": storable(reason)},
+            )
+            await conn.execute(
+                "INSERT INTO flags (name, value, changed_by) VALUES (%(name)s, %(value)s, %(by)s)"
+                " ON CONFLICT (name) DO UPDATE SET value = excluded.value, changed_by = excluded.changed_by,"
+                " changed_at = now()",
+                {"name": name, "value": value, "by": storable(by)},
+            )
+
+    async def changes(self, limit: int) -> list[FlagChange]:
+        """The latest changes, newest first."""
+        async with connection(self._pool) as conn, conn.cursor(row_factory=class_row(FlagChange)) as cursor:
+            await cursor.execute(
+                "SELECT name, old_value, new_value, changed_at, changed_by, reason FROM flag_changes"
+                " ORDER BY change_id DESC LIMIT %s",
+                (limit,),
+            )
+            return await cursor.fetchall()

@@ -1,0 +1,62 @@
+"""The switches: off until set, every change audited, nothing but what is allowed."""
+
+import asyncio
+
+import pytest
+
+from service.answer.ports import AnsweringMode, Flags
+from service.errors import Misconfigured, Rejected
+from service.store.flags import FlagStore
+from service.store.pool import Pool
+from tests.integration.store_data import rows
+
+
+@pytest.fixture
+def flags(pool: Pool) -> FlagStore:
+    return FlagStore(pool)
+
+
+async def test_everything_is_off_until_set(flags: FlagStore) -> None:
+    assert await flags.read() == Flags(AnsweringMode.OFF, posts_pipeline=False, input_gate=False)
+
+
+async def test_a_change_is_read_at_once_and_audited(flags: FlagStore) -> None:
+    await flags.set("answering", "shadow", by="ines", reason="trial")
+    await flags.set("posts_pipeline", "on", by="ines", reason="trial")
+    await flags.set("answering", "on", by="noor", reason="good week")
+    assert await flags.read() == Flags(AnsweringMode.ON, posts_pipeline=True)
+    assert [(c.name, c.old_value, c.new_value, c.changed_by, c.reason) for c in await flags.changes(2)] == [
+        ("answering", "shadow", "on", "noor", "good week"),
+        ("posts_pipeline", None, "on", "ines", "trial"),
+    ]
+
+
+async def test_changes_at_once_chain_their_old_values(flags: FlagStore) -> None:
+    values = ["on", "shadow", "off", "on", "shadow"]
+    await asyncio.gather(*(flags.set("answering", value, by="x", reason="") for value in values))
+    changes = (await flags.changes(10))[::-1]
+    assert [change.old_value for change in changes] == [None, *(change.new_value for change in changes[:-1])]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("answers", "on", "answering, posts_pipeline, input_gate"),
+        ("answering", "yes", "off, shadow, on"),
+        ("posts_pipeline", "shadow", "off, on"),
+        ("input_gate", "on", "the gate does not exist yet"),
+    ],
+)
+async def test_anything_else_is_rejected_with_what_is_allowed(
+    flags: FlagStore, name: str, value: str, words: str
+) -> None:
+    with pytest.raises(Rejected, match=words) as caught:
+        await flags.set(name, value, by="ines", reason="")
+    assert caught.value.status == 422
+    assert await flags.changes(1) == []
+
+
+async def test_a_value_written_past_us_stops_the_answers(flags: FlagStore, pool: Pool) -> None:
+    await rows(pool, "INSERT INTO flags (name, value, changed_by) VALUES ('answering', 'maybe', 'psql') RETURNING 1")
+    with pytest.raises(Misconfigured, match="maybe"):
+        await flags.read()
