@@ -26,7 +26,7 @@ class Mentioned(StrEnum):
     IN_ELIDED = "in_elided"
 
 
-_TAG = re.compile(r"<[^>]*>")
+_TAG = re.compile("<[^<>]*>?")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PROFILE = re.compile(r"/u(?:sers)?/([^/?#]+)/?(?:[?#].*)?\Z", re.DOTALL)
 
