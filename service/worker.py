@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Any
 
 from procrastinate import App, JobContext
+from procrastinate.exceptions import ConnectorException
 from procrastinate.worker import Worker
 from prometheus_client import start_http_server
 
@@ -47,8 +48,8 @@ async def run_worker(settings: Settings, pool: Pool, work: Work, *, stop: asynci
 
     Raises Misconfigured when the metrics port is taken. Nothing else ends it: a loop that dies is started again.
     """
-    # It prints a failed job's whole exception, and Postgres quotes posts in some; `job_failed` says the same without.
-    logging.getLogger("procrastinate.worker").disabled = True
+    # It prints whole exceptions, in which Postgres may quote a post; `job_failed` and the others say it without.
+    logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
     policy = RetryPolicy(settings.worker, random.random)
     app = build_queue(policy, finished_jobs_hours=settings.retention.finished_jobs_hours)
     state = _State()
@@ -193,9 +194,10 @@ async def _measure(pool: Pool) -> None:
 
 def _fault(exc: Exception) -> dict[str, str]:
     """What may be logged of an exception: its first line (Postgres quotes the row, so the text, below it) and place."""
+    cause = exc.__cause__ if isinstance(exc, ConnectorException) and isinstance(exc.__cause__, Exception) else exc
     frames = traceback.extract_tb(exc.__traceback__)
     at = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    return {"error": f"{type(exc).__name__}: {str(exc).partition(chr(10))[0][:300]}", "at": at}
+    return {"error": f"{type(cause).__name__}: {str(cause).partition(chr(10))[0][:300]}", "at": at}
 
 
 @contextmanager
