@@ -157,7 +157,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A post that may answer: `cosine` in [-1, 1], `bm25` >= 0, `fused` its reciprocal rank sum, `logit` the reranker's."""
+    """A post that may answer; `cosine` in [-1, 1], `bm25` >= 0, `fused` a sum of reciprocal ranks, `logit` as given."""
 
     post_id: PostId
     topic_id: TopicId
@@ -196,6 +196,49 @@ class Draft:
 
     text: str
     by: str
+
+
+@dataclass(frozen=True, slots=True)
+class TruncatedVector:
+    """The vector of a text longer than the model's window: it stands for the beginning of the text only."""
+
+    vector: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class TextFailure:
+    """A text that a model can't work on while it works on others, and what the model's server said."""
+
+    error: str
+
+
+Embedded = Vector | TruncatedVector | TextFailure
+"""What became of one text sent to an embedder."""
+
+
+class Role(StrEnum):
+    """Who speaks in a chat prompt."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A model's text, without its reasoning; `truncated` when it met the token limit. Counts are None if not told."""
+
+    text: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    truncated: bool
+    thinking_stripped: bool
 
 
 class Result(StrEnum):

@@ -20,6 +20,10 @@ ANSWERS = Counter("ariane_answers", "Answers by result, zone and mode.", ["resul
 STAGE_SECONDS = Histogram("ariane_stage_seconds", "Time of each stage of the answer pipeline.", ["stage"])
 INDEXED = Counter("ariane_indexed_posts", "Posts that passed indexing, by result.", ["result"])
 EMBEDDED = Counter("ariane_embedded_passages", "Passages embedded.")
+TRUNCATED = Counter(
+    "ariane_truncated_passages", "Embedded passages of which the model's window took the beginning only."
+)
+UNEMBEDDABLE = Counter("ariane_unembeddable_passages", "Passages that the model fails on, left without a vector.")
 JOBS = Counter("ariane_jobs", "Jobs by task and result.", ["task", "result"])
 RESCUED = Counter("ariane_rescued_jobs", "Jobs taken back from workers that stopped beating.")
 WORKER_RESTARTS = Counter("ariane_worker_restarts", "Times the job loop was started again after a fault.")

@@ -1,6 +1,6 @@
 """What answering needs from the outside, as Protocols; adapters match them structurally (proved in wiring.py)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -8,6 +8,8 @@ from typing import Protocol
 
 from service.domain import (
     Candidate,
+    ChatMessage,
+    Completion,
     Draft,
     EmbeddingProfile,
     Lang,
@@ -42,6 +44,32 @@ class Reranker(Protocol):
     @property
     def profile(self) -> RerankerProfile: ...
     async def rerank(self, question: str, candidates: Sequence[Candidate]) -> list[float]: ...
+
+
+class ChatModel(Protocol):
+    """A language model: the one that rewrites, drafts and checks."""
+
+    @property
+    def window_tokens(self) -> int:
+        """What prompt and completion may have together."""
+        ...
+
+    async def complete(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        max_tokens: int,
+        temperature: float,
+        timeout_seconds: float,
+        schema: Mapping[str, object] | None = None,
+        urgent: bool = True,
+    ) -> Completion:
+        """One completion, as JSON of `schema` when given; calls that aren't urgent let a member's question go first.
+
+        The timeout counts the wait for a free turn. An empty text is returned as it is. Raises Transient (slow, busy,
+        gone), Rejected with status 413 when the prompt doesn't fit or the server cut it, or Misconfigured.
+        """
+        ...
 
 
 class Answerer(Protocol):

@@ -6,7 +6,18 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from service.domain import Category, CategoryId, EmbeddingProfile, InboxId, Post, PostId, Topic, TopicId, Vector
+from service.domain import (
+    Category,
+    CategoryId,
+    Embedded,
+    EmbeddingProfile,
+    InboxId,
+    Post,
+    PostId,
+    Topic,
+    TopicId,
+    Vector,
+)
 
 
 class Refusal(StrEnum):
@@ -57,15 +68,17 @@ class TopicPost:
 
 
 class PassageEmbedder(Protocol):
-    """Turns texts into unit vectors of its profile: shape (n, dimensions); raises Transient."""
+    """Turns texts into unit vectors of its profile; raises Transient, or Misconfigured when it is another model."""
 
     @property
     def profile(self) -> EmbeddingProfile: ...
     def truncate(self, text: str) -> str:
-        """The text cut to the model's window, so that what is digested is what is embedded."""
+        """The text cut as far as can be told without the server, so that what is digested is what is embedded."""
         ...
 
-    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]: ...
+    async def embed_passages(self, texts: Sequence[str]) -> Sequence[Embedded]:
+        """What became of each text, in order: a text that fails alone costs its neighbours nothing."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
