@@ -7,7 +7,7 @@ from service.answer.evidence import excerpt
 from service.answer.ports import Reranker
 from service.answer.zones import zone_of, zone_without_reranker
 from service.domain import Candidate, Mode, Question, TopicId, Trace, Zone
-from service.errors import Transient
+from service.errors import Rejected, Transient
 from service.lexer import query_lexemes
 from service.settings import RetrievalSettings
 from service.telemetry import log
@@ -35,7 +35,7 @@ async def rerank(
     """
     try:
         logits = await reranker.rerank(question.text, _shortened(question, found, settings)) if found else []
-    except Transient as exc:
+    except (Transient, Rejected) as exc:
         log.warning("reranker_down", error=str(exc))
         trace.mode = Mode.RERANKER_DOWN
         trace.notes.append("reranker_down")

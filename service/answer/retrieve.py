@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from service.answer.ports import QueryEmbedder, Search
 from service.domain import Candidate, Mode, PostId, Question, Trace
-from service.errors import Transient
+from service.errors import Rejected, Transient
 from service.lexer import query_lexemes
 from service.settings import RetrievalSettings
 from service.telemetry import log
@@ -23,7 +23,7 @@ async def retrieve(
     trace.mode = Mode.RERANKED
     try:
         vector = await embedder.embed_query(question.text)
-    except Transient as exc:
+    except (Transient, Rejected) as exc:
         log.warning("embedder_down", error=str(exc))
         trace.mode = Mode.KEYWORD
         trace.notes.append("embedder_down")

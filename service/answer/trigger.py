@@ -3,7 +3,6 @@
 import re
 import unicodedata
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 
 from service.answer.courtesy import Courtesy, courtesy
@@ -47,10 +46,10 @@ _UNADDRESSED: dict[Mentioned, SkipReason] = {
 _CALLS_SOMEONE = re.compile(r"\W*@\w")
 
 
-def post_refusal(post: Post, bot: Bot, *, replies_to_us: bool, oldest: datetime) -> SkipReason | None:
+def post_refusal(post: Post, bot: Bot, *, replies_to_us: bool) -> SkipReason | None:
     """Why this post, seen alone, gets no answer; NOT_ADDRESSED comes before every other reason.
 
-    `replies_to_us`: it replies to a post of ours. `oldest`: the time of the last edit before which it is too old.
+    `replies_to_us`: it replies to a post of ours.
     """
     if not post.cooked:  # text of private places isn't kept, only that they mention us
         return SkipReason.WHISPER if post.post_type == PostType.WHISPER else SkipReason.PRIVATE
@@ -69,7 +68,6 @@ def post_refusal(post: Post, bot: Bot, *, replies_to_us: bool, oldest: datetime)
         (post.hidden, SkipReason.POST_HIDDEN),
         (_is_private(post), SkipReason.PRIVATE),
         (not addressed, _UNADDRESSED.get(mentioned, SkipReason.NOT_ADDRESSED)),
-        (post.updated_at < oldest, SkipReason.TOO_OLD),
     )
     return next((reason for refused, reason in verdicts if refused), None)
 

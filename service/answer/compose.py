@@ -1,0 +1,65 @@
+"""The whole text of a reply: the answer or the help, its notes and its footer, checked against the forum."""
+
+from collections.abc import Awaitable, Callable
+
+from service.answer.messages import Message, message
+from service.answer.pipeline import Stages, abstention, answer
+from service.answer.ports import FixedReply
+from service.answer.reply import Standing
+from service.answer.trigger import Kind, Trigger
+from service.domain import Answer, Lang, Post, Question, Result, Topic, Trace
+
+Recheck = Callable[[FixedReply], Awaitable[Standing]]
+"""Reads the question and the cited posts again."""
+
+
+async def compose(
+    post: Post,
+    trigger: Trigger,
+    topic: Topic,
+    stages: Stages,
+    recheck: Recheck,
+    trace: Trace,
+    *,
+    default_lang: Lang,
+) -> tuple[FixedReply, Standing]:
+    """The reply to a post, and the forum as it was when every post it cites was still there.
+
+    Cited posts that are gone by then are left out and the answer made once more; if others go meanwhile, it abstains.
+    """
+    lang = trace.lang = language(trigger.text, topic.title, stages, default_lang)
+    if trigger.cut:
+        trace.notes.append("question_cut")
+
+    async def checked(answered: Answer) -> tuple[FixedReply, Standing]:
+        cited = tuple(source.post_id for source in answered.sources if source.n in answered.cited)
+        raw = _signed(answered.markdown, trigger, lang, post, stages.settings.question_chars)
+        reply = FixedReply(raw, answered.result, cited)
+        return reply, await recheck(reply)
+
+    if trigger.kind is Kind.HELP:
+        return await checked(Answer(Result.HELPED, message(Message.HELP, lang, post.id)))
+    title = topic.title if post.post_number == 1 else ""
+    question = Question(trigger.text, lang, title, exclude_from=(post.topic_id, post.post_number))
+    reply, standing = await checked(await answer(question, stages, trace, seed=post.id))
+    if standing.gone:
+        trace.notes.append("source_gone")
+        reply, standing = await checked(await answer(question, stages, trace, seed=post.id, without=standing.gone))
+    if standing.gone:
+        reply, standing = await checked(abstention(question, trace, seed=post.id))
+    return reply, standing
+
+
+def language(text: str, title: str, stages: Stages, default: Lang) -> Lang:
+    """The question's language; where it is too short to tell the title's, else the forum's."""
+    of_topic = stages.detect_language(title, fallback=default)
+    return stages.detect_language(text, fallback=of_topic)
+
+
+def _signed(text: str, trigger: Trigger, lang: Lang, post: Post, read_chars: int) -> str:
+    """The text with its footer, whose reference (the asking post's id) makes every reply differ.
+
+    Discourse refuses what the same account has said within five minutes (docs/discourse, section 5).
+    """
+    note = [message(Message.QUESTION_CUT, lang, post.id, chars=str(read_chars))] if trigger.cut else []
+    return "\n\n".join([text, *note, message(Message.FOOTER, lang, post.id, reference=str(post.id))])

@@ -1,0 +1,100 @@
+"""Puts a fixed reply on the forum once: looks before it posts, knows what each refusal means (spec P13, ADR 0005)."""
+
+from dataclasses import dataclass
+
+from service.answer.ports import AnsweringMode, CreatedReply, FixedReply, Flags, Forum
+from service.answer.trigger import Bot, place_refusal, post_refusal
+from service.domain import (
+    Outcome,
+    Post,
+    Posted,
+    PostId,
+    PostType,
+    Result,
+    Shadowed,
+    Skipped,
+    SkipReason,
+    Topic,
+    TopicId,
+)
+from service.errors import Rejected, Transient, Unsure
+
+_REFUSALS = {403: SkipReason.FORUM_FORBIDS, 404: SkipReason.TOPIC_GONE}
+CONFLICT = 409
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The forum just before posting: the question as it is now, why it gets no answer, cited posts that are gone."""
+
+    question: Post
+    refusal: SkipReason | None
+    gone: frozenset[PostId]
+
+
+async def look_again(post: Post, reply: FixedReply, forum: Forum, bot: Bot, *, replies_to_us: bool) -> Standing:
+    """Read the question and every cited post again, as an anonymous reader; raises Transient."""
+    question = await forum.public_post(post.id)
+    if question is None:
+        return Standing(post, SkipReason.POST_GONE, frozenset())
+    topic = await forum.public_topic(question.topic_id)
+    refusal = post_refusal(question, bot, replies_to_us=replies_to_us) or place_refusal(topic, staged=False)
+    if refusal:
+        return Standing(question, refusal, frozenset())
+    topics = {question.topic_id: topic}
+    gone = {cited for cited in reply.cited if not await _still_there(cited, reply.raw, forum, topics)}
+    return Standing(question, None, frozenset(gone))
+
+
+async def _still_there(cited: PostId, raw: str, forum: Forum, topics: dict[TopicId, Topic | None]) -> bool:
+    """Whether the public sees the cited post where the link says."""
+    post = await forum.public_post(cited)
+    if post is None or post.deleted or post.user_deleted or post.hidden or post.post_type != PostType.REGULAR:
+        return False
+    if f"/{post.topic_id}/{post.post_number})" not in raw:  # moved: the link would lead elsewhere
+        return False
+    if post.topic_id not in topics:
+        topics[post.topic_id] = await forum.public_topic(post.topic_id)
+    topic = topics[post.topic_id]
+    # An unlisted topic can be read by who has its address; a link from us would give it away.
+    return topic is not None and topic.visible and place_refusal(topic, staged=False) in (None, SkipReason.TOPIC_CLOSED)
+
+
+def switched_off(flags: Flags) -> SkipReason | None:
+    """Why the moderators' switches allow no answer at all."""
+    if flags.answering is AnsweringMode.OFF:
+        return SkipReason.ANSWERING_OFF
+    return None if flags.posts_pipeline else SkipReason.PIPELINE_OFF
+
+
+async def deliver(standing: Standing, reply: FixedReply, flags: Flags, forum: Forum) -> tuple[Outcome, int | None]:
+    """Post the reply as the switches allow it; the outcome, and the number of our post where it has one.
+
+    Raises Transient when the same bytes must be posted again later.
+    """
+    if reason := standing.refusal or switched_off(flags) or (SkipReason.SOURCE_GONE if standing.gone else None):
+        return Skipped(reason), None
+    if flags.answering is AnsweringMode.SHADOW:
+        return Shadowed(reply.result), None
+    question = standing.question
+    try:
+        created = await forum.reply(topic_id=question.topic_id, post_number=question.post_number, raw=reply.raw)
+    except Unsure:
+        if found := await forum.our_reply_to(question.id):
+            return adopted(found, reply.result)
+        raise
+    except Rejected as exc:
+        if exc.status == CONFLICT:
+            raise Transient(f"the forum reports a conflict: {exc}") from exc
+        if exc.status in _REFUSALS:
+            return Skipped(_REFUSALS[exc.status]), None
+        # A refusal may mean "you said this a moment ago": an earlier attempt whose answer was lost.
+        if found := await forum.our_reply_to(question.id):
+            return adopted(found, reply.result)
+        return Skipped(SkipReason.FORUM_REFUSED), None
+    return Posted(reply.result, created.post_id, enqueued=created.enqueued), created.post_number
+
+
+def adopted(found: CreatedReply, result: Result) -> tuple[Outcome, int | None]:
+    """The outcome of finding that an earlier attempt did post."""
+    return Posted(result, found.post_id, enqueued=found.enqueued, adopted=True), found.post_number

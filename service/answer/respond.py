@@ -1,0 +1,173 @@
+"""What becomes of one post of the forum: asked? allowed? answered, and posted once (spec P13, P14, P19, P20)."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from service.answer.compose import compose
+from service.answer.pipeline import Stages
+from service.answer.ports import FixedReply, FlagReader, Forum, Ledger
+from service.answer.reply import Standing, adopted, deliver, look_again, switched_off
+from service.answer.trigger import Bot, Kind, Trigger, folded_name, place_refusal, post_refusal, read_trigger
+from service.domain import (
+    Duplicate,
+    Lang,
+    Outcome,
+    Post,
+    Posted,
+    Shadowed,
+    Skipped,
+    SkipReason,
+    Topic,
+    Trace,
+)
+from service.settings import LimitSettings
+from service.telemetry import OUTCOMES, log
+
+LIMIT_WINDOW = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Respond:
+    """What responding works with; `default_lang` is a reply's language where the question's own can't be told."""
+
+    stages: Stages
+    flags: FlagReader
+    ledger: Ledger
+    forum: Forum
+    bot: Bot
+    limits: LimitSettings
+    default_lang: Lang
+
+
+async def respond(post: Post, deps: Respond, *, now: datetime) -> Outcome:
+    """Answer this post if it asks us something, at most once whatever the number of calls and crashes.
+
+    Raises Transient when it must be called again later, Misconfigured when a person must act first.
+    """
+    outcome = await _outcome(post, deps, now)
+    name, reason = _labels(outcome)
+    OUTCOMES.labels(name, reason).inc()
+    if outcome != Skipped(SkipReason.NOT_ADDRESSED):
+        log.info("responded", post_id=post.id, topic_id=post.topic_id, outcome=name, reason=reason)
+    return outcome
+
+
+async def give_up(post: Post, deps: Respond, *, now: datetime) -> Outcome:
+    """Record that this post stays unanswered after its last try; a later edit is answered if no text was fixed."""
+    if reason := post_refusal(post, deps.bot, replies_to_us=await _replies_to_us(post, deps)):
+        return Skipped(reason)
+    claim = await deps.ledger.claim(post, now=now)
+    outcome: Outcome = Duplicate()
+    if not claim.finished:
+        outcome = Skipped(SkipReason.GIVEN_UP)
+        if claim.reply:
+            await deps.ledger.finish(post.id, outcome, None, now=now)
+        else:
+            await _let_go(post, SkipReason.GIVEN_UP, deps, now)
+    OUTCOMES.labels(*_labels(outcome)).inc()
+    return outcome
+
+
+async def _outcome(post: Post, deps: Respond, now: datetime) -> Outcome:
+    replies_to_us = await _replies_to_us(post, deps)
+    if reason := post_refusal(post, deps.bot, replies_to_us=replies_to_us):
+        if reason is not SkipReason.NOT_ADDRESSED:
+            await deps.ledger.record_skip(post, reason, now=now)
+        return Skipped(reason)
+    claim = await deps.ledger.claim(post, now=now)
+    if claim.finished:
+        return Duplicate()
+    if claim.reply:
+        return await _resume(post, claim.reply, replies_to_us, deps, now)
+    asked = await _asked(post, deps, now)
+    if isinstance(asked, SkipReason):
+        return await _let_go(post, asked, deps, now)
+    trace = Trace()
+    recheck = partial(look_again, post, forum=deps.forum, bot=deps.bot, replies_to_us=replies_to_us)
+    reply, standing = await compose(post, *asked, deps.stages, recheck, trace, default_lang=deps.default_lang)
+    if standing.refusal:
+        return await _let_go(post, standing.refusal, deps, now)
+    reply = await deps.ledger.fix_reply(post.id, reply, trace)
+    return await _deliver(standing, reply, deps, now)
+
+
+async def _resume(post: Post, reply: FixedReply, replies_to_us: bool, deps: Respond, now: datetime) -> Outcome:
+    """An earlier attempt fixed this text and may have posted it: look first, then post those bytes."""
+    if found := await deps.forum.our_reply_to(post.id):
+        outcome, number = adopted(found, reply.result)
+        await deps.ledger.finish(post.id, outcome, None, reply_post_number=number, now=now)
+        return outcome
+    standing = await look_again(post, reply, deps.forum, deps.bot, replies_to_us=replies_to_us)
+    if _too_old(post, deps, now):
+        standing = replace(standing, refusal=SkipReason.TOO_OLD)
+    return await _deliver(standing, reply, deps, now)
+
+
+async def _deliver(standing: Standing, reply: FixedReply, deps: Respond, now: datetime) -> Outcome:
+    flags = await deps.flags.read()
+    outcome, number = await deliver(standing, reply, flags, deps.forum)
+    await deps.ledger.finish(standing.question.id, outcome, None, reply_post_number=number, now=now)
+    return outcome
+
+
+async def _let_go(post: Post, reason: SkipReason, deps: Respond, now: datetime) -> Outcome:
+    """Give the claim back, so that a later event may be answered, and record why this one wasn't."""
+    await deps.ledger.release(post.id)
+    await deps.ledger.record_skip(post, reason, now=now)
+    return Skipped(reason)
+
+
+async def _replies_to_us(post: Post, deps: Respond) -> bool:
+    """Whether it replies to a post of ours: by the name in the event, else by the ledger."""
+    if post.reply_to_post_number is None:
+        return False
+    if post.reply_to_username is not None:
+        return folded_name(post.reply_to_username) == folded_name(deps.bot.username)
+    return await deps.ledger.is_own_reply(post.topic_id, post.reply_to_post_number)
+
+
+def _too_old(post: Post, deps: Respond, now: datetime) -> bool:
+    return post.updated_at < now - timedelta(minutes=deps.limits.max_age_minutes)
+
+
+async def _asked(post: Post, deps: Respond, now: datetime) -> tuple[Trigger, Topic] | SkipReason:
+    """What a claimed post asks, or why it gets no answer now."""
+    if _too_old(post, deps, now):
+        return SkipReason.TOO_OLD
+    if reason := switched_off(await deps.flags.read()):
+        return reason
+    topic = await deps.forum.public_topic(post.topic_id)
+    if topic is None:
+        return SkipReason.TOPIC_GONE
+    if reason := place_refusal(topic, staged=await deps.forum.is_staged(post.username)):
+        return reason
+    trigger = read_trigger(post, topic, deps.bot, max_chars=deps.stages.settings.question_chars)
+    if isinstance(trigger, SkipReason):
+        return trigger
+    if trigger.kind is Kind.HELP and await deps.ledger.help_given(post.topic_id):
+        return SkipReason.HELP_GIVEN
+    return await _limit(post, deps, now) or (trigger, topic)
+
+
+async def _limit(post: Post, deps: Respond, now: datetime) -> SkipReason | None:
+    """The limit that this post, whose claim is already counted, goes beyond."""
+    recent = await deps.ledger.recent(user_id=post.user_id, topic_id=post.topic_id, since=now - LIMIT_WINDOW)
+    verdicts = (
+        (recent.by_member > deps.limits.per_member_per_hour, SkipReason.MEMBER_LIMIT),
+        (recent.in_topic > deps.limits.per_topic_per_hour, SkipReason.TOPIC_LIMIT),
+        (recent.overall > deps.limits.per_hour, SkipReason.HOURLY_LIMIT),
+    )
+    return next((reason for beyond, reason in verdicts if beyond), None)
+
+
+def _labels(outcome: Outcome) -> tuple[str, str]:
+    match outcome:
+        case Posted(result=result, enqueued=enqueued, adopted=was_adopted):
+            return ("enqueued" if enqueued else "adopted" if was_adopted else "posted"), result
+        case Shadowed(result=result):
+            return "shadowed", result
+        case Skipped(reason=reason):
+            return "skipped", reason
+        case Duplicate():
+            return "duplicate", "none"
