@@ -1,0 +1,241 @@
+"""The forum's state and the only ways to change it; every change is told to the listeners."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from service.simulator.cook import Cooked, Preview, cook, excerpt
+from service.simulator.model import (
+    REGULAR,
+    WHISPER,
+    Category,
+    Change,
+    Event,
+    Member,
+    Notification,
+    NotificationType,
+    Post,
+    Topic,
+    fold,
+    slugify,
+)
+
+STUB = "(post deleted by author)"
+"""What an author's own delete leaves as raw (docs/discourse, section 3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who did it and when: what every change needs."""
+
+    member: Member
+    now: datetime
+
+
+class Forum:
+    """A small forum in memory. Ids are never used twice; deleted things stay and are marked.
+
+    Methods that name a post, topic, category or member raise KeyError where there is none.
+    """
+
+    def __init__(self, *, title: str, base_url: str) -> None:
+        self.title = title
+        self.base_url = base_url.rstrip("/")
+        self.base_path = urlsplit(self.base_url).path
+        self.members: dict[int, Member] = {}
+        self.categories: dict[int, Category] = {}
+        self.topics: dict[int, Topic] = {}
+        self.posts: dict[int, Post] = {}
+        self.notifications: dict[int, Notification] = {}
+        self.listeners: list[Callable[[Sequence[Change]], None]] = []
+        self.last_ids: dict[str, int] = {}
+        self._by_name: dict[str, int] = {}
+        self._streams: dict[int, list[int]] = {}
+
+    # reading
+
+    def member(self, username: str) -> Member | None:
+        found = self._by_name.get(fold(username))
+        return None if found is None else self.members[found]
+
+    def stream(self, topic_id: int) -> list[Post]:
+        """All posts of a topic by number, deleted ones included."""
+        return [self.posts[i] for i in self._streams.get(topic_id, [])]
+
+    def at(self, topic_id: int, number: int) -> Post | None:
+        return next((p for p in self.stream(topic_id) if p.number == number), None)
+
+    def replies(self, post: Post) -> list[Post]:
+        return [p for p in self.stream(post.topic_id) if p.reply_to == post.number]
+
+    def topic_url(self, topic: Topic, number: int | None = None) -> str:
+        """The path of a topic or of one of its posts, subfolder included."""
+        path = f"{self.base_path}/t/{topic.slug}/{topic.id}"
+        return path if number is None else f"{path}/{number}"
+
+    def canonical_name(self, username: str) -> str | None:
+        """The member's name as he writes it himself (for cook)."""
+        found = self.member(username)
+        return found.username if found else None
+
+    def preview(self, topic_id: int, number: int) -> Preview | None:
+        """What a onebox or a quote shows of a post (for cook); None where an anonymous reader sees nothing."""
+        topic, post = self.topics.get(topic_id), self.at(topic_id, number)
+        if topic is None or post is None or topic.deleted_at or topic.category_id is None:
+            return None
+        if self.categories[topic.category_id].read_restricted or post.hidden or post.deleted_at:
+            return None
+        author = self.members[post.user_id].username
+        return Preview(topic.title, self.topic_url(topic, number), author, excerpt(post.cooked))
+
+    def cook(self, raw: str) -> Cooked:
+        return cook(raw, self)
+
+    # filling
+
+    def new_id(self, kind: str) -> int:
+        self.last_ids[kind] = self.last_ids.get(kind, 0) + 1
+        return self.last_ids[kind]
+
+    def add(self, *things: Member | Category | Topic | Post | Notification) -> None:
+        """Put things in as they are, without announcing them; later ids are above theirs."""
+        for thing in things:
+            match thing:
+                case Member():
+                    self.members[thing.id] = thing
+                    self._by_name[fold(thing.username)] = thing.id
+                case Category():
+                    self.categories[thing.id] = thing
+                case Topic():
+                    self.topics[thing.id] = thing
+                case Post():
+                    if thing.id not in self.posts:
+                        self._streams.setdefault(thing.topic_id, []).append(thing.id)
+                    self.posts[thing.id] = thing
+                case Notification():
+                    self.notifications[thing.id] = thing
+            kind = type(thing).__name__.lower()
+            self.last_ids[kind] = max(self.last_ids.get(kind, 0), thing.id)
+
+    def recook(self) -> None:
+        """Cook every post anew: mentions and quotes can name what came later."""
+        for post in list(self.posts.values()):
+            self.posts[post.id] = replace(post, cooked=self.cook(post.raw).html)
+
+    # posting
+
+    def create_topic(
+        self, by: Author, *, title: str, category_id: int, raw: str, tags: Iterable[str] = (), lang: str = "en"
+    ) -> Post:
+        self.categories[category_id]
+        topic = Topic(
+            self.new_id("topic"), title, slugify(title), category_id, by.member.id, by.now, by.now, tuple(tags), lang
+        )
+        self.add(topic)
+        return self._append(by, topic, raw, None, REGULAR, (Change(Event.TOPIC_CREATED, topic.id),))
+
+    def create_post(
+        self, by: Author, *, topic_id: int, raw: str, reply_to: int | None = None, post_type: int = REGULAR
+    ) -> Post:
+        return self._append(by, self.topics[topic_id], raw, reply_to, post_type, ())
+
+    def _append(
+        self, by: Author, topic: Topic, raw: str, reply_to: int | None, post_type: int, first: tuple[Change, ...]
+    ) -> Post:
+        cooked = self.cook(raw)
+        post = Post(
+            self.new_id("post"),
+            topic.id,
+            topic.next_number,
+            by.member.id,
+            raw,
+            cooked.html,
+            by.now,
+            by.now,
+            reply_to,
+            post_type,
+        )
+        self.add(post, replace(topic, next_number=topic.next_number + 1, updated_at=by.now))
+        told = self._notify(post, cooked, before=frozenset())
+        self._announce(*first, Change(Event.POST_CREATED, post.id), *told)
+        return post
+
+    def _notify(self, post: Post, cooked: Cooked, *, before: frozenset[int]) -> list[Change]:
+        wanted: dict[int, NotificationType] = {}
+        answered = self.at(post.topic_id, post.reply_to) if post.reply_to else None
+        for kind, names in (
+            (NotificationType.MENTIONED, cooked.mentions),
+            (NotificationType.REPLIED, () if answered is None else (self.members[answered.user_id].username,)),
+            (NotificationType.QUOTED, cooked.quoted),
+        ):
+            for name in names:
+                member = self.member(name)
+                if member and (post.post_type != WHISPER or member.staff):
+                    wanted.setdefault(member.id, kind)
+        told = []
+        for user_id, kind in wanted.items():
+            if user_id not in before and user_id != post.user_id:
+                note = Notification(self.new_id("notification"), user_id, kind, post.id, post.updated_at)
+                self.add(note)
+                told.append(Change(Event.NOTIFICATION_CREATED, note.id))
+        return told
+
+    # changing
+
+    def edit_post(self, post_id: int, *, raw: str, now: datetime) -> Post:
+        """Replace the text; members mentioned for the first time are notified."""
+        old = self.posts[post_id]
+        cooked = self.cook(raw)
+        post = replace(old, raw=raw, cooked=cooked.html, updated_at=now, version=old.version + 1)
+        self.add(post)
+        before = frozenset(n.user_id for n in self.notifications.values() if n.post_id == post_id)
+        told = self._notify(post, cooked, before=before)
+        self._announce(Change(Event.POST_EDITED, post_id), *told)
+        return post
+
+    def update_topic(self, topic: Topic, *, now: datetime) -> Topic:
+        """Keep a topic with new title, category, tags or status: topic_edited alone (docs/discourse, section 3)."""
+        topic = replace(topic, slug=slugify(topic.title), updated_at=now)
+        self.add(topic)
+        self._announce(Change(Event.TOPIC_EDITED, topic.id))
+        return topic
+
+    def hide_post(self, post_id: int, *, hidden: bool, now: datetime) -> None:
+        """What flags do: nothing is announced (docs/discourse, section 3)."""
+        self.add(replace(self.posts[post_id], hidden=hidden, updated_at=now))
+        self._announce()
+
+    def delete_post(self, by: Author, post_id: int) -> None:
+        """Delete a post; an author's own delete leaves a stub first; the first post takes its topic with it."""
+        post = self.posts[post_id]
+        if post.number == 1:
+            topic = self.topics[post.topic_id]
+            self.add(replace(post, deleted_at=by.now, updated_at=by.now), replace(topic, deleted_at=by.now))
+            self._announce(Change(Event.POST_DESTROYED, post_id), Change(Event.TOPIC_DESTROYED, topic.id))
+            return
+        if by.member.id == post.user_id and not by.member.staff:
+            post = replace(post, raw=STUB, cooked=self.cook(STUB).html, user_deleted=True, version=post.version + 1)
+            self.add(replace(post, updated_at=by.now))
+            self._announce(Change(Event.POST_EDITED, post_id))
+        self.add(replace(post, deleted_at=by.now, updated_at=by.now))
+        self._announce(Change(Event.POST_DESTROYED, post_id))
+
+    def recover_post(self, post_id: int, *, now: datetime) -> None:
+        post = replace(self.posts[post_id], deleted_at=None, user_deleted=False, updated_at=now)
+        self.add(post)
+        changes = [Change(Event.POST_RECOVERED, post_id)]
+        if post.number == 1:
+            self.add(replace(self.topics[post.topic_id], deleted_at=None, updated_at=now))
+            changes.append(Change(Event.TOPIC_RECOVERED, post.topic_id))
+        self._announce(*changes)
+
+    def set_category(self, category: Category) -> None:
+        """Make or change a category."""
+        event = Event.CATEGORY_UPDATED if category.id in self.categories else Event.CATEGORY_CREATED
+        self.add(category)
+        self._announce(Change(event, category.id))
+
+    def _announce(self, *changes: Change) -> None:
+        for listener in self.listeners:
+            listener(changes)

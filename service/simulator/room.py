@@ -1,0 +1,59 @@
+"""What one running simulator consists of, and how a request reaches it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import parse_qsl, unquote
+
+from fastapi import Request
+
+from service.simulator.forum import Forum
+from service.simulator.model import Member
+from service.simulator.posting import Desk
+from service.simulator.refusals import Refusal
+from service.simulator.switches import Switches
+from service.simulator.webhooks import Webhooks
+
+MAX_BODY_BYTES = 1_000_000
+MEMBER_COOKIE = "simulator_member"
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """`api_keys` maps a key to its member's name, or to None for a key that may act as anyone."""
+
+    forum: Forum
+    desk: Desk
+    switches: Switches
+    webhooks: Webhooks | None
+    api_keys: Mapping[str, str | None]
+    bot_username: str
+
+
+def room(request: Request) -> Room:
+    return cast("Room", request.app.state.room)
+
+
+async def sent_values(request: Request) -> dict[str, Any]:
+    """The request's fields, from JSON or from a form; raises Refusal for a body that is neither or too large."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY_BYTES:
+            raise Refusal(413, {"errors": ["The request is too large."]})
+    if request.headers.get("content-type", "").partition(";")[0].strip() == "application/json":
+        try:
+            values = json.loads(body)
+        except (ValueError, RecursionError):
+            values = None
+        if not isinstance(values, dict):
+            raise Refusal(400, {"errors": ["The request is not a JSON object."]})
+        return values
+    return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+
+
+def current_member(request: Request, here: Room) -> Member | None:
+    """Whom the person in the browser chose to be."""
+    name = request.cookies.get(MEMBER_COOKIE)
+    return here.forum.member(unquote(name)) if name else None
