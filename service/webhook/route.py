@@ -26,6 +26,9 @@ PATHS = ("/webhooks/discourse", "/webhooks/discourse/")
 READ_SECONDS = 10.0
 """Longest wait for a body; Discourse itself gives up after 20 s."""
 
+DISCARDED_BYTES = 4_194_304
+"""What is read past the limit and thrown away: a sender who is cut off while he writes never sees the 413."""
+
 STORE_SECONDS = 5.0
 """Longest wait for the database."""
 
@@ -139,16 +142,17 @@ async def _receive(request: Request, hook: Hook) -> Verdict:
 async def _bounded_body(request: Request, limit: int) -> bytes | None:
     """The raw body, or None when it is larger, whatever its Content-Length says."""
     declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > limit:
+    if declared.isdecimal() and int(declared) > limit + DISCARDED_BYTES:
         return None
     chunks: list[bytes] = []
     size = 0
     async for chunk in request.stream():
         size += len(chunk)
-        if size > limit:
+        if size <= limit:
+            chunks.append(chunk)
+        elif size > limit + DISCARDED_BYTES:
             return None
-        chunks.append(chunk)
-    return b"".join(chunks)
+    return b"".join(chunks) if size <= limit else None
 
 
 async def _store(headers: Mapping[str, str], event: Stored, body: bytes, hook: Hook) -> InboxId | None:
