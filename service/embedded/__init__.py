@@ -126,7 +126,7 @@ def _running(home: Path) -> str | None:
 
 
 def _start(home: Path, idle_stop_seconds: float) -> str:
-    package_root = str(Path(__file__).resolve().parents[1])
+    package_root = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, (package_root, os.environ.get("PYTHONPATH"))))
     command = [sys.executable, "-m", "service.embedded", str(home), "--idle-stop-seconds", str(idle_stop_seconds)]
     try:
