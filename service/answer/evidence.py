@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from service.domain import Candidate, Source
 from service.lexer import lexemes
 
-READ_CHARS = 20_000
+READ_CHARS = 8_000
 """How much of a post is looked through for its best part."""
 
 _ELLIPSIS = "…"

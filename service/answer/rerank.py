@@ -1,5 +1,6 @@
 """Orders the candidates by the reranker's logits, one post a topic; by cosine when it is down (spec P8, P15)."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -34,7 +35,9 @@ async def rerank(
     Without the reranker the zone is weak at best, and abstain under `cosine_floor`: losing it never loses abstention.
     """
     try:
-        logits = await reranker.rerank(question.text, _shortened(question, found, settings)) if found else []
+        # Up to a tenth of a second over long posts: the worker goes on meanwhile.
+        shortened = await asyncio.to_thread(_shortened, question, found, settings)
+        logits = await reranker.rerank(question.text, shortened) if found else []
     except (Transient, Rejected) as exc:
         log.warning("reranker_down", error=str(exc))
         trace.mode = Mode.RERANKER_DOWN
