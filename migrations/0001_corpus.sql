@@ -26,10 +26,11 @@ CREATE TABLE topics (
 );
 CREATE INDEX topics_category ON topics (category_id);
 
--- A row stays when its post leaves the index: its state then refuses older snapshots.
+-- A row stays when its post leaves the index: its state then refuses older snapshots. A post that was removed before it
+-- was ever seen has no topic.
 CREATE TABLE posts (
     post_id              bigint PRIMARY KEY,
-    topic_id             bigint NOT NULL REFERENCES topics,
+    topic_id             bigint REFERENCES topics,
     post_number          integer NOT NULL,
     post_type            smallint NOT NULL,
     user_id              bigint,
@@ -40,9 +41,18 @@ CREATE TABLE posts (
     refusal              text,
     body                 text,
     length               integer NOT NULL DEFAULT 0,
-    CONSTRAINT only_eligible_posts_have_text CHECK ((refusal IS NULL) = (body IS NOT NULL))
+    CONSTRAINT only_eligible_posts_have_text CHECK ((refusal IS NULL) = (body IS NOT NULL)),
+    CONSTRAINT only_removed_posts_lack_a_topic CHECK (topic_id IS NOT NULL OR refusal = 'deleted')
 );
 CREATE INDEX posts_topic ON posts (topic_id, post_number);
+
+-- What an anonymous reader sees at this moment, whatever the index still holds.
+CREATE VIEW public_posts AS
+SELECT posts.post_id, posts.topic_id, posts.post_number, topics.title, topics.slug, posts.body, posts.username,
+       posts.created_at
+FROM posts JOIN topics USING (topic_id) JOIN categories USING (category_id)
+WHERE posts.refusal IS NULL AND topics.visible AND NOT topics.deleted AND topics.archetype <> 'private_message'
+  AND NOT categories.read_restricted;
 
 -- Keyword search: BM25 over these two tables (Postgres full text has no inverse document frequency). They are written
 -- with their posts and never by themselves: a foreign key would be checked once a term, which is most of the work.

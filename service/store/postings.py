@@ -1,0 +1,82 @@
+"""The keyword index: each post's postings, and document frequencies that are exact whoever writes at once.
+
+Who calls these functions holds the row locks of the posts concerned; frequencies are locked after them, in the order of
+their lexemes. Every writer does, so that none waits for another in a circle.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from service.domain import PostId
+from service.store.pool import Connection
+
+_INSERT = """
+INSERT INTO postings (lexeme, post_id, tf, length)
+SELECT * FROM unnest(%s::text[], %s::bigint[], %s::integer[], %s::integer[]) AS new (lexeme, post_id, tf, length)
+ORDER BY lexeme COLLATE "C", post_id
+"""
+
+_COUNT = """
+INSERT INTO document_frequencies AS stored (lexeme, posts)
+SELECT * FROM unnest(%s::text[], %s::integer[]) AS change (lexeme, posts) ORDER BY lexeme COLLATE "C"
+ON CONFLICT (lexeme) DO UPDATE SET posts = stored.posts + excluded.posts
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A post's term counts and the number of its lexemes; none for a post that leaves the index."""
+
+    counts: Mapping[str, int]
+    length: int
+
+
+NO_TERMS = Terms({}, 0)
+
+
+async def put_postings(conn: Connection, terms: Mapping[PostId, Terms], *, new: Collection[PostId] = ()) -> None:
+    """Make the postings of these posts agree with their terms; those that agree already aren't touched.
+
+    Call it once in a transaction: a second pass over the frequencies would break their order. `new` posts have no
+    postings yet.
+    """
+    stored = await _stored(conn, terms.keys() - set(new))
+    changed = {post_id: now for post_id, now in terms.items() if stored.get(post_id, NO_TERMS) != now}
+    if stored:
+        await conn.execute("DELETE FROM postings WHERE post_id = ANY(%s)", (list(stored.keys() & changed.keys()),))
+    await _insert(conn, changed)
+    change = Counter(lexeme for now in changed.values() for lexeme in now.counts)
+    change.subtract(lexeme for post_id in changed for lexeme in stored.get(post_id, NO_TERMS).counts)
+    await _count(conn, change)
+
+
+async def _stored(conn: Connection, post_ids: Collection[PostId]) -> dict[PostId, Terms]:
+    if not post_ids:
+        return {}
+    cursor = await conn.execute(
+        "SELECT post_id, lexeme, tf, length FROM postings WHERE post_id = ANY(%s)", (list(post_ids),)
+    )
+    counts: dict[PostId, dict[str, int]] = defaultdict(dict)
+    lengths = {}
+    async for post_id, lexeme, tf, length in cursor:
+        counts[post_id][lexeme] = tf
+        lengths[post_id] = length
+    return {post_id: Terms(found, lengths[post_id]) for post_id, found in counts.items()}
+
+
+async def _insert(conn: Connection, terms: Mapping[PostId, Terms]) -> None:
+    found: Sequence[tuple[str, PostId, int, int]] = [
+        (lexeme, post_id, tf, one.length) for post_id, one in terms.items() for lexeme, tf in one.counts.items()
+    ]
+    if found:
+        await conn.execute(_INSERT, [list(column) for column in zip(*found, strict=True)])
+
+
+async def _count(conn: Connection, change: Counter[str]) -> None:
+    changed = {lexeme: by for lexeme, by in change.items() if by}
+    if changed:
+        await conn.execute(_COUNT, (list(changed), list(changed.values())))
+    fewer = [lexeme for lexeme, by in changed.items() if by < 0]
+    if fewer:  # a word that no public post holds any more must not stay readable
+        await conn.execute("DELETE FROM document_frequencies WHERE lexeme = ANY(%s) AND posts = 0", (fewer,))

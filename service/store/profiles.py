@@ -1,0 +1,154 @@
+"""Embedding profiles: their rows, their indexes, and which one is active."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from service.domain import EmbeddingProfile, IndexKind, ProfileId
+from service.errors import Misconfigured, Rejected
+from service.store.pool import Connection, Pool, connection, transaction
+from service.store.profile_sql import create_index_statement, drop_index_statement
+
+MAINTENANCE_MEMORY = "1GB"
+"""What an index build may use: an HNSW graph that doesn't fit is built many times slower."""
+
+_LIST = """
+SELECT profile_id, model, strategy, version, dimensions, window_tokens, index_kind, active,
+       (SELECT count(*) FROM embeddings WHERE embeddings.profile_id = profiles.profile_id) AS passages,
+       (SELECT count(DISTINCT post_id) FROM embeddings WHERE embeddings.profile_id = profiles.profile_id) AS posts,
+       coalesce((SELECT indisvalid FROM pg_index
+                 WHERE indexrelid = to_regclass('embeddings_' || profile_id || '_' || index_kind)), false) AS built
+FROM embedding_profiles AS profiles ORDER BY profile_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredProfile:
+    """A profile, what is stored under it, and whether the index of its kind is built (an exact one needs none)."""
+
+    id: ProfileId
+    profile: EmbeddingProfile
+    active: bool
+    posts: int
+    passages: int
+    index_built: bool
+
+
+async def find_profile(conn: Connection, profile: EmbeddingProfile) -> ProfileId | None:
+    """The id of the profile's row, or None when nothing was ever stored under it."""
+    cursor = await conn.execute(
+        "SELECT profile_id FROM embedding_profiles WHERE model = %s AND strategy = %s AND version = %s",
+        (profile.model, profile.strategy, profile.version),
+    )
+    row = await cursor.fetchone()
+    return None if row is None else ProfileId(row[0])
+
+
+async def ensure_profile(conn: Connection, profile: EmbeddingProfile) -> ProfileId:
+    """The id of the profile's row, made if it is new; its index kind may change, until it is activated again.
+
+    Raises Misconfigured when a profile of this name has other dimensions or another window.
+    """
+    cursor = await conn.execute(
+        "INSERT INTO embedding_profiles AS stored (model, strategy, version, dimensions, window_tokens, index_kind)"
+        " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (model, strategy, version) DO UPDATE"
+        " SET index_kind = excluded.index_kind WHERE stored.index_kind <> excluded.index_kind",
+        (
+            profile.model,
+            profile.strategy,
+            profile.version,
+            profile.dimensions,
+            profile.window_tokens,
+            profile.index_kind,
+        ),
+    )
+    cursor = await conn.execute(
+        "SELECT profile_id, dimensions, window_tokens FROM embedding_profiles"
+        " WHERE model = %s AND strategy = %s AND version = %s",
+        (profile.model, profile.strategy, profile.version),
+    )
+    row = await cursor.fetchone()
+    if row is None or row[1:] != (profile.dimensions, profile.window_tokens):
+        raise Misconfigured(
+            f"the profile {profile.name} is stored with {row and row[1]} dimensions and a window of {row and row[2]}"
+            f" tokens, not {profile.dimensions} and {profile.window_tokens}: give the changed one a new version"
+        )
+    return ProfileId(row[0])
+
+
+class ProfileStore:
+    """Lists profiles and makes one of them the active one."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def ensure_profile(self, profile: EmbeddingProfile) -> ProfileId:
+        """The id of the profile's row, made if it is new; raises Misconfigured when it was stored otherwise."""
+        async with transaction(self._pool) as conn:
+            return await ensure_profile(conn, profile)
+
+    async def list_profiles(self) -> list[StoredProfile]:
+        """Every profile, oldest first."""
+        async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(_LIST)
+            return [_stored(row) async for row in cursor]
+
+    async def active_profile(self) -> StoredProfile | None:
+        """The profile that answers come from, or None when none was activated yet."""
+        return next((one for one in await self.list_profiles() if one.active), None)
+
+    async def activate(self, name: str) -> None:
+        """Build the index of the profile's kind, then make the profile the active one.
+
+        Writing goes on during the build. Raises Rejected with the names there are.
+        """
+        profiles = {one.profile.name: one for one in await self.list_profiles()}
+        if name not in profiles:
+            raise Rejected(f"there is no profile {name!r}: {', '.join(profiles) or 'none is stored'}", status=404)
+        chosen = profiles[name]
+        async with connection(self._pool) as conn:
+            async with _unhurried(conn):
+                await _build_index(conn, chosen)
+            async with conn.transaction():
+                await conn.execute("UPDATE embedding_profiles SET active = false WHERE active")
+                await conn.execute("UPDATE embedding_profiles SET active = true WHERE profile_id = %s", (chosen.id,))
+
+
+def _stored(row: dict[str, Any]) -> StoredProfile:
+    profile = EmbeddingProfile(
+        row["model"],
+        row["strategy"],
+        row["version"],
+        row["dimensions"],
+        row["window_tokens"],
+        IndexKind(row["index_kind"]),
+    )
+    built = row["built"] or profile.index_kind is IndexKind.EXACT
+    return StoredProfile(row["profile_id"], profile, row["active"], row["posts"], row["passages"], built)
+
+
+@asynccontextmanager
+async def _unhurried(conn: Connection) -> AsyncIterator[None]:
+    """No statement timeout and room for a build; not SET LOCAL, since CONCURRENTLY allows no transaction."""
+    limits = await (await conn.execute("SELECT current_setting('statement_timeout')")).fetchone()
+    await conn.execute(
+        "SELECT set_config('statement_timeout', '0', false), set_config('maintenance_work_mem', %s, false)",
+        (MAINTENANCE_MEMORY,),
+    )
+    try:
+        yield
+    finally:
+        await conn.execute("RESET maintenance_work_mem")
+        await conn.execute("SELECT set_config('statement_timeout', %s, false)", limits)
+
+
+async def _build_index(conn: Connection, stored: StoredProfile) -> None:
+    kind = stored.profile.index_kind
+    for other in IndexKind:
+        if other is not kind or not stored.index_built:  # of a former kind, or left invalid by an interrupted build
+            await conn.execute(drop_index_statement(stored.id, other))
+    if not stored.index_built:
+        await conn.execute(create_index_statement(stored.id, kind, stored.profile.dimensions))
