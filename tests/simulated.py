@@ -40,7 +40,7 @@ topics:
     lang: en
     posts:
       - {by: alice, at: 2025-01-01T08:00:00Z, raw: "How do I bleed a radiator? It gurgles."}
-      - {by: Zoé, at: 2025-01-01T09:00:00Z, reply_to: 1, accepted: true, raw: "Open the valve with a key, hold a cloth."}
+      - {by: Zoé, at: 2025-01-01T09:00:00Z, reply_to: 1, accepted: true, raw: "Open the valve with a key."}
       - {by: boss, at: 2025-01-01T10:00:00Z, post_type: 4, raw: "Staff only: is this a duplicate?"}
       - {by: alice, at: 2025-01-01T11:00:00Z, raw: "An insult that was flagged.", hidden: true}
       - {by: alice, at: 2025-01-01T12:00:00Z, raw: "Posted in the wrong place.", deleted: true}

@@ -35,19 +35,19 @@ NO_RATES = Limits(
 
 
 class Rates:
-    """Sliding windows by key; refused attempts don't count."""
+    """Sliding windows by key: what was refused isn't counted."""
 
     def __init__(self) -> None:
         self._seen: dict[str, deque[datetime]] = defaultdict(deque)
 
     def wait_seconds(self, key: str, limit: int | None, window_seconds: float, now: datetime) -> float:
-        """Count one attempt, or say how long to wait until one is allowed; 0 means it was counted."""
+        """How long until one more is allowed; 0 means now."""
         if limit is None or window_seconds <= 0:
             return 0.0
         seen = self._seen[key]
         while seen and seen[0] <= now - timedelta(seconds=window_seconds):
             seen.popleft()
-        if len(seen) >= limit:
-            return (seen[0] + timedelta(seconds=window_seconds) - now).total_seconds()
-        seen.append(now)
-        return 0.0
+        return (seen[0] + timedelta(seconds=window_seconds) - now).total_seconds() if len(seen) >= limit else 0.0
+
+    def count(self, key: str, now: datetime) -> None:
+        self._seen[key].append(now)

@@ -61,14 +61,14 @@ class Desk:
 
     def submit(self, member: Member, draft: Draft, *, approval: bool = False) -> Post | Pending:
         """Post the draft, or queue it for approval; raises Refusal."""
-        now = self.clock()
-        if not member.staff:
-            wait = self.rates.wait_seconds(f"post:{member.id}", 1, self.limits.post_interval_seconds, now)
-            if wait:
-                raise too_many(wait)
+        now, key = self.clock(), f"post:{member.id}"
+        wait = self.rates.wait_seconds(key, 1, self.limits.post_interval_seconds, now)
+        if wait and not member.staff:
+            raise too_many(wait)
         faults = self._faults(member, draft, now)
         if faults:
             raise unprocessable(*faults)
+        self.rates.count(key, now)
         if approval:
             waiting = Pending(self.forum.new_id("pending"), member, draft, now)
             self.pending.append(waiting)

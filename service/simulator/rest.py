@@ -24,10 +24,12 @@ def reader(request: Request, here: Here) -> Reader:
     key, username = _header(request, "api-key"), _header(request, "api-username")
     if key is None and username is None:
         address = request.client.host if request.client else ""
-        wait = rates.wait_seconds(f"10s:{address}", limits.anonymous_per_10_seconds, 10, now)
-        wait = wait or rates.wait_seconds(f"60s:{address}", limits.anonymous_per_minute, 60, now)
-        if wait:
+        short, long = f"10s:{address}", f"60s:{address}"
+        wait = rates.wait_seconds(short, limits.anonymous_per_10_seconds, 10, now)
+        if wait := wait or rates.wait_seconds(long, limits.anonymous_per_minute, 60, now):
             raise too_many(wait)
+        rates.count(short, now)
+        rates.count(long, now)
         return None
     bound = here.api_keys.get(key or "", "")
     member = here.forum.member(username or "")
@@ -35,6 +37,7 @@ def reader(request: Request, here: Here) -> Reader:
         raise invalid_key()
     if wait := rates.wait_seconds("admin_api", limits.admin_api_per_minute, 60, now):
         raise too_many(wait)
+    rates.count("admin_api", now)
     return member
 
 

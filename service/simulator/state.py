@@ -126,8 +126,9 @@ def dump(forum: Forum) -> str:
 def restore(text: str, *, base_url: str) -> Forum:
     """The forum that `dump` wrote; where it now has another address, its own links follow."""
     state = json.loads(text)
-    if state.get("version") != VERSION:
-        raise ValueError(f"state of version {state.get('version')}, expected {VERSION}")
+    version = state.get("version") if isinstance(state, dict) else None
+    if version != VERSION:
+        raise ValueError(f"a state of version {version}, expected {VERSION}")
     forum = Forum(title=state["title"], base_url=base_url)
     moved = state["base_url"] != forum.base_url
 

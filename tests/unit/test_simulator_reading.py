@@ -112,7 +112,8 @@ async def test_a_long_topic_comes_in_chunks_and_newest_posts_in_pages(tmp_path: 
             before -= 50
         # each page covers 50 ids, however few of them are public
         assert [len(p) for p in pages] == [15, 14]
-        assert sorted(sum(pages, []), reverse=True) == sum(pages, [])
+        every = [i for page in pages for i in page]
+        assert every == sorted(every, reverse=True)
 
 
 async def test_notifications_are_the_bots_own(client: httpx.AsyncClient) -> None:
@@ -124,7 +125,7 @@ async def test_notifications_are_the_bots_own(client: httpx.AsyncClient) -> None
     assert mine[0]["data"]["original_username"] == "boss"
     kinds = {}
     for name in ("alice", "Zoé", "newbie"):
-        headers = {"Api-Key": ADMIN_KEY.encode(), "Api-Username": name.encode()}
+        headers = [(b"Api-Key", ADMIN_KEY.encode()), (b"Api-Username", name.encode())]
         notes = (await client.get("/notifications.json", headers=headers)).json()["notifications"]
         kinds[name] = [n["notification_type"] for n in notes]
     assert kinds == {"alice": [3], "Zoé": [2], "newbie": []}
