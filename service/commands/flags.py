@@ -1,0 +1,77 @@
+"""`ariane flags`: the switches, and who turned them."""
+
+import asyncio
+import getpass
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from service.commands.options import configured
+from service.settings import Settings
+from service.store.flags import ALLOWED, FlagStore
+from service.wiring import open_database
+
+SHOWN_CHANGES = 10
+
+
+@click.group("flags", invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Show the switches and their last changes; `flags set` turns one.
+
+    \b
+    answering       off | shadow | on   post answers, or compute them without posting
+    posts_pipeline  off | on            answer from the indexed posts
+    input_gate      off                 decline questions that are not for the forum (not there yet)
+    """
+    if context.invoked_subcommand is None:
+        context.invoke(show)
+
+
+@command.command("show")
+@configured
+def show(settings: Settings) -> None:
+    """Show the switches and their last changes."""
+    asyncio.run(_show(settings))
+
+
+@command.command("set")
+@click.argument("name", type=click.Choice(list(ALLOWED)))
+@click.argument("value")
+@click.option("--why", required=True, help="The reason, kept with the change.")
+@click.option("--by", help="Who decides; the system user by default.")
+@configured
+def set_flag(settings: Settings, name: str, value: str, why: str, by: str | None) -> None:
+    """Turn the switch NAME to VALUE, with a reason that is kept."""
+    asyncio.run(_set(settings, name, value, by or _system_user(), why))
+
+
+def _system_user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user id without a name
+        return "unknown"
+
+
+async def _show(settings: Settings) -> None:
+    async with open_database(settings, "flags") as pool:
+        store = FlagStore(pool)
+        flags, changes = await store.read(), await store.changes(SHOWN_CHANGES)
+    click.echo(f"answering       {flags.answering}")
+    click.echo(f"posts_pipeline  {'on' if flags.posts_pipeline else 'off'}")
+    click.echo(f"input_gate      {'on' if flags.input_gate else 'off'}")
+    if changes:
+        table = Table("when", "who", "flag", "from", "to", "why", box=None, header_style="dim", padding=(0, 2, 0, 0))
+        for change in changes:
+            when = f"{change.changed_at:%Y-%m-%d %H:%M}"
+            table.add_row(
+                when, change.changed_by, change.name, change.old_value or "-", change.new_value, change.reason
+            )
+        Console(stderr=True, markup=False).print(table)
+
+
+async def _set(settings: Settings, name: str, value: str, by: str, why: str) -> None:
+    async with open_database(settings, "flags") as pool:
+        await FlagStore(pool).set(name, value, by=by, reason=why)
+    click.echo(f"{name} is {value}", err=True)

@@ -1,0 +1,58 @@
+"""`ariane profiles`: embedding profiles, how much is stored under each, and which one answers."""
+
+import asyncio
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from service.commands.options import configured
+from service.settings import Settings
+from service.store.profiles import ProfileStore, StoredProfile
+from service.wiring import open_database
+
+
+@click.group("profiles", invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """List the embedding profiles (model, text strategy, version); `profiles activate` builds one's index."""
+    if context.invoked_subcommand is None:
+        context.invoke(show)
+
+
+@command.command("list")
+@configured
+def show(settings: Settings) -> None:
+    """List the profiles with what is stored under each."""
+    stored = asyncio.run(_list(settings))
+    if not stored:
+        click.echo("no profile is stored yet: the first backfill makes one", err=True)
+        return
+    table = Table("profile", "posts", "passages", "dimensions", "index", "", box=None, padding=(0, 2, 0, 0))
+    for one in stored:
+        built = one.profile.index_kind if one.index_built else f"{one.profile.index_kind} (not built)"
+        state = "active" if one.active else ""
+        table.add_row(
+            one.profile.name, f"{one.posts:,}", f"{one.passages:,}", str(one.profile.dimensions), built, state
+        )
+    Console(markup=False).print(table)
+
+
+@command.command("activate")
+@click.argument("name")
+@configured
+def activate(settings: Settings, name: str) -> None:
+    """Build the index of the profile NAME as models.index_kind says, then make it the one that answers."""
+    asyncio.run(_activate(settings, name))
+    click.echo(f"{name} is active", err=True)
+
+
+async def _list(settings: Settings) -> list[StoredProfile]:
+    async with open_database(settings, "profiles") as pool:
+        return await ProfileStore(pool).list_profiles()
+
+
+async def _activate(settings: Settings, name: str) -> None:
+    async with open_database(settings, "profiles") as pool:
+        with Console(stderr=True).status("building the index; writing goes on meanwhile"):
+            await ProfileStore(pool).activate(name)

@@ -1,0 +1,29 @@
+"""`ariane worker`: the process that indexes and answers."""
+
+import asyncio
+
+import click
+
+from service.commands.options import configured
+from service.settings import Settings
+from service.stop import stop_on_signals
+from service.telemetry import log
+from service.wiring import open_services, work_of
+from service.worker import run_worker
+
+
+@click.command("worker")
+@configured
+def command(settings: Settings) -> None:
+    """Run a worker: it indexes posts and answers mentions. Run as many as you like.
+
+    It stops at Ctrl-C or SIGTERM, once the running jobs have ended.
+    """
+    asyncio.run(_work(settings))
+
+
+async def _work(settings: Settings) -> None:
+    with stop_on_signals(settings.worker.shutdown_grace_seconds) as stop:
+        async with open_services(settings, "worker") as services:
+            log.info("working", metrics_port=settings.worker.metrics_port)
+            await run_worker(settings, services.pool, work_of(services), stop=stop)

@@ -1,0 +1,1 @@
+"""`make demo`: the whole loop on one machine, every part a real process talking real HTTP."""

@@ -1,0 +1,87 @@
+"""An answer drawn for a terminal: text, sources with their scores as bars, zone, and the time of each stage."""
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.markdown import Markdown
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from service.domain import Mode, RerankerProfile, Source, Zone
+
+BAR_CELLS = 12
+LOGIT_SPAN = 8.0
+"""Logits are drawn from -LOGIT_SPAN to +LOGIT_SPAN; what lies beyond fills or empties the bar."""
+ZONE_STYLE = {Zone.NORMAL: "green", Zone.WEAK: "yellow", Zone.ABSTAIN: "red"}
+
+
+def show_answer(
+    console: Console,
+    *,
+    question: str,
+    markdown: str,
+    zone: Zone | None,
+    mode: Mode | None,
+    sources: Sequence[Source],
+    cited: Sequence[int],
+    profile: RerankerProfile,
+    timings_ms: Mapping[str, float],
+) -> None:
+    """Print one question with its answer and how it came about."""
+    parts: list[RenderableType] = [Markdown(markdown)]
+    if sources:
+        parts += [Text(), _sources(sources, cited, profile)]
+    parts += [Text(), _how(zone, mode, profile), _times(timings_ms)]
+    console.print(Panel(Group(*parts), title=Text(question, style="bold"), title_align="left", padding=(1, 2)))
+
+
+def bar(share: float, cells: int = BAR_CELLS) -> str:
+    """A bar of `cells` characters of which `share` (cut to [0, 1]) is full, by eighths."""
+    eighths = round(min(max(share, 0.0), 1.0) * cells * 8)
+    full, part = divmod(eighths, 8)
+    return ("█" * full + (" ▏▎▍▌▋▊▉"[part] if part else "")).ljust(cells)
+
+
+def _sources(sources: Sequence[Source], cited: Sequence[int], profile: RerankerProfile) -> Table:
+    table = Table(box=None, padding=(0, 1), header_style="dim", expand=False)
+    table.add_column("")
+    table.add_column("source", overflow="ellipsis", no_wrap=True, max_width=44)
+    table.add_column("cosine")
+    table.add_column("logit")
+    for source in sources:
+        mark = Text(f"[{source.n}]", style="bold" if source.n in cited else "dim")
+        title = Text(f"{source.title} #{source.post_number}", style="" if source.n in cited else "dim")
+        table.add_row(mark, title, _score(source.cosine, source.cosine), _logit(source.logit, profile))
+    return table
+
+
+def _score(value: float | None, share: float | None) -> Text:
+    if value is None or share is None:
+        return Text("-", style="dim")
+    return Text.assemble((f"{value:+.2f} ", ""), (bar(share), "cyan"))
+
+
+def _logit(logit: float | None, profile: RerankerProfile) -> Text:
+    if logit is None:
+        return Text("-", style="dim")
+    zone = Zone.NORMAL if logit >= profile.normal else Zone.WEAK if logit >= profile.weak else Zone.ABSTAIN
+    return Text.assemble((f"{logit:+.2f} ", ""), (bar((logit + LOGIT_SPAN) / (2 * LOGIT_SPAN)), ZONE_STYLE[zone]))
+
+
+def _how(zone: Zone | None, mode: Mode | None, profile: RerankerProfile) -> Text:
+    provisional = " (provisional thresholds)" if profile.provisional else ""
+    return Text.assemble(
+        ("zone ", "dim"),
+        (zone or "-", ZONE_STYLE[zone] if zone else ""),
+        (f"   weak from {profile.weak:+.1f}, normal from {profile.normal:+.1f}{provisional}", "dim"),
+        ("   mode ", "dim"),
+        (mode or "-", ""),
+    )
+
+
+def _times(timings_ms: Mapping[str, float]) -> Text:
+    line = Text("time ", style="dim")
+    for stage, ms in timings_ms.items():
+        line.append(f"{stage} {ms:.0f} ms  ", style="dim")
+    return line

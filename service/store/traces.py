@@ -1,0 +1,62 @@
+"""The stored traces, read back: what happened to a question, as moderators and the demo see it."""
+
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from service.domain import Mode, PostId, Source, Trace, Zone
+from service.store.pool import Pool, connection
+
+_LATEST = """
+SELECT outcome, reason, recorded_at, trace, coalesce(answers.cited, '{}')
+FROM traces LEFT JOIN answers USING (post_id)
+WHERE post_id = %s ORDER BY recorded_at DESC, trace_id DESC LIMIT 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTrace:
+    """The last that happened to a post: the words of its outcome, its trace, and the numbers of the cited sources."""
+
+    outcome: str
+    reason: str | None
+    recorded_at: datetime
+    trace: Trace
+    cited: tuple[int, ...]
+
+
+class TraceStore:
+    """Reads traces."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def latest(self, post_id: PostId) -> StoredTrace | None:
+        """The newest trace of this post, or None when it has none."""
+        async with connection(self._pool) as conn:
+            row = await (await conn.execute(_LATEST, (post_id,))).fetchone()
+        if row is None:
+            return None
+        outcome, reason, recorded_at, stored, cited_posts = row
+        trace = _trace(stored)
+        cited = tuple(source.n for source in trace.sources if source.post_id in cited_posts)
+        return StoredTrace(outcome, reason, recorded_at, trace, cited)
+
+
+def _trace(stored: dict[str, Any]) -> Trace:
+    return Trace(
+        queries=stored.get("queries", []),
+        lang=stored.get("lang", ""),
+        mode=Mode(stored["mode"]) if stored.get("mode") else None,
+        zone=Zone(stored["zone"]) if stored.get("zone") else None,
+        sources=tuple(_source(source) for source in stored.get("sources", [])),
+        draft=stored.get("draft", ""),
+        removed=stored.get("removed", {}),
+        notes=stored.get("notes", []),
+        timings_ms=stored.get("timings_ms", {}),
+    )
+
+
+def _source(stored: dict[str, Any]) -> Source:
+    known = {field.name: stored[field.name] for field in fields(Source)}
+    return Source(**{**known, "created_at": datetime.fromisoformat(stored["created_at"])})
