@@ -131,13 +131,14 @@ async def test_a_closed_topic_has_no_composer(client: httpx.AsyncClient) -> None
     assert (await page(client, "/t/x/12")).css("textarea")
 
 
-async def test_a_new_topic(client: httpx.AsyncClient) -> None:
+async def test_a_new_topic(client: httpx.AsyncClient, clock: Clock) -> None:
     await become(client, "Zoé")
     fields = {"title": "Une question de plus", "category": "1", "lang": "fr", "raw": "Comment purger un radiateur ?"}
     answer = await send(client, "/new-topic", **fields)
     assert answer.headers["location"] == "/t/une-question-de-plus/14"
     tree = await page(client, "/t/une-question-de-plus/14")
     assert one(tree, "h1").attributes["lang"] == "fr"
+    clock.tick(6)
     refused = await send(client, "/new-topic", **(fields | {"title": "court"}))
     assert (refused.status_code, "Comment purger" in refused.text) == (422, True)
     filled = await page(client, "/new-topic?title=A+%22title%22&body=%3C/textarea%3EText")
