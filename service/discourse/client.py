@@ -173,10 +173,10 @@ class DiscourseClient:
                 return _created(post)
         return None
 
-    async def _public(self, path: str, params: Params | None = None) -> object | None:
-        """What an anonymous reader gets, None where the forum shows him nothing."""
+    async def _public(self, path: str, params: Params | None = None) -> Fields | None:
+        """The object that an anonymous reader gets, None where the forum shows him nothing."""
         try:
-            return await _in_its_own_words(self._anonymous.json("GET", path, params=params))
+            return fields_of(await _in_its_own_words(self._anonymous.json("GET", path, params=params)), "forum")
         except Refused as exc:
             if exc.status in _UNSEEN:
                 return None

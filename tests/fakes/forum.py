@@ -162,7 +162,7 @@ class FakeForum:
             case ["site"]:
                 return answer(200, {"categories": [] if self.lazy_categories else self.categories})
             case ["categories"]:
-                page = self.categories[2 * int(query["page"][0]) - 2 :][:2]
+                page = self._nested()[int(query["page"][0]) - 1 :][:1]
                 return answer(200, {"category_list": {"can_create_topic": False, "categories": page}})
             case ["u", name] if name.lower() in self.users:
                 return answer(200, {"user_badges": [], "user": self.users[name.lower()]})
@@ -171,6 +171,13 @@ class FakeForum:
 
     def _seen_posts(self) -> set[int]:
         return {post_id for post_id, post in self.posts.items() if post["topic_id"] not in self.private_topics}
+
+    def _nested(self) -> list[Json]:
+        nested: dict[int | None, list[Json]] = {}
+        for category in self.categories:
+            shown = {key: value for key, value in category.items() if key != "parent_category_id"}
+            nested.setdefault(category.get("parent_category_id"), []).append(shown)
+        return [top | {"subcategory_list": nested.get(top["id"])} for top in nested.get(None, [])]
 
     def _of_topic(self, topic_id: int) -> list[Json]:
         found = [post for post in self.posts.values() if post["topic_id"] == topic_id]
