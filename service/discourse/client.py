@@ -1,13 +1,13 @@
 """The forum over REST: read as an anonymous reader, who sees what is public, and written to as the bot."""
 
-from collections.abc import Awaitable, Iterator
-from contextlib import AsyncExitStack
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
 from unicodedata import normalize
 from urllib.parse import quote
 
 from service.answer.ports import CreatedReply
+from service.discourse.calls import UNSEEN, ForumCalls
 from service.discourse.shapes import (
     Fields,
     categories_from_json,
@@ -19,8 +19,8 @@ from service.discourse.shapes import (
     topic_from_json,
 )
 from service.domain import Category, CategoryId, Post, PostId, Topic, TopicId
-from service.errors import Misconfigured, Rejected, Transient, Unsure
-from service.remote import Params, Refused, Remote
+from service.errors import Rejected, Transient, Unsure
+from service.remote import Refused
 from service.telemetry import log
 
 CHUNK = 20
@@ -30,8 +30,6 @@ SCANNED_AFTER = 2 * CHUNK
 """Posts looked through for our reply after the question, and CHUNK more at the topic's end."""
 MAX_CATEGORY_PAGES = 50
 
-_UNSEEN = (403, 404, 410)
-
 
 class DiscourseClient:
     """A Discourse forum; the ports service.answer.ports.Forum and service.ingest.ports.ForumReader say what it does."""
@@ -39,42 +37,32 @@ class DiscourseClient:
     def __init__(
         self, base_url: str, *, api_key: str, bot_username: str, timeout_seconds: float, attempts: int
     ) -> None:
-        if not api_key.isascii() or not (api_key == "" or api_key.isprintable()):
-            raise Misconfigured("forum.api_key: has characters that no key has")
-        both = {b"accept": b"application/json", b"user-agent": b"Ariane"}
-        key = {b"api-key": api_key.encode(), b"api-username": bot_username.encode()}
         self._bot = _folded(bot_username)
-        self._has_key = api_key != ""
-        self._anonymous = Remote(
-            base_url, name="forum", timeout_seconds=timeout_seconds, attempts=attempts, headers=both
+        self._calls = ForumCalls(
+            base_url, api_key=api_key, bot_username=bot_username, timeout_seconds=timeout_seconds, attempts=attempts
         )
-        self._as_bot = Remote(
-            base_url, name="forum_as_bot", timeout_seconds=timeout_seconds, attempts=attempts, headers=both | key
-        )
-        self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        await self._open.enter_async_context(self._anonymous)
-        await self._open.enter_async_context(self._as_bot)
+        await self._calls.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._open.aclose()
+        await self._calls.__aexit__(kind, exc, trace)
 
     async def public_post(self, post_id: PostId) -> Post | None:
         """The post as the public sees it; without category and archetype, which its topic has."""
-        value = await self._public(f"posts/{post_id}.json")
+        value = await self._calls.public(f"posts/{post_id}.json")
         return None if value is None else post_from_json(value)
 
     async def public_topic(self, topic_id: TopicId) -> Topic | None:
-        value = await self._public(f"t/{topic_id}.json")
+        value = await self._calls.public(f"t/{topic_id}.json")
         return None if value is None else topic_from_json(value)
 
     async def public_posts_of(self, topic_id: TopicId) -> list[Post]:
         """Every post of the topic that the public sees; one that can't be read is logged and left out."""
-        value = await self._public(f"t/{topic_id}.json")
+        value = await self._calls.public(f"t/{topic_id}.json")
         if value is None:
             return []
         topic = topic_from_json(value)
@@ -82,7 +70,7 @@ class DiscourseClient:
         have = {post.id for post in posts}
         rest = [post_id for post_id in stream_of(value) if post_id not in have]
         for chunk in _chunks(rest):
-            value = await self._public(f"t/{topic_id}/posts.json", {"post_ids[]": chunk})
+            value = await self._calls.patiently(f"t/{topic_id}/posts.json", {"post_ids[]": chunk})
             if value is None:  # gone since the first call
                 return []
             posts += _readable(value, topic)
@@ -90,14 +78,14 @@ class DiscourseClient:
 
     async def public_categories(self) -> list[Category]:
         """The categories that the public sees, none where it sees nothing: what is missing is private."""
-        value = await self._public("site.json")
+        value = await self._calls.public("site.json")
         found = [] if value is None else categories_from_json(value)
         if found or value is None:
             return found
         # A forum that loads categories lazily leaves them out of site.json and gives them in pages.
         known: dict[CategoryId, Category] = {}
         for page in range(1, MAX_CATEGORY_PAGES + 1):
-            value = await self._public("categories.json", {"include_subcategories": "true", "page": page})
+            value = await self._calls.public("categories.json", {"include_subcategories": "true", "page": page})
             fresh = {} if value is None else {one.id: one for one in categories_from_json(value) if one.id not in known}
             if not fresh:
                 break
@@ -107,9 +95,9 @@ class DiscourseClient:
     async def our_reply_to(self, post_id: PostId) -> CreatedReply | None:
         """Our reply to this post: among its replies, else among the posts after it; None too when the post is gone."""
         try:
-            asked = fields_of(await self._keyed("GET", f"posts/{post_id}.json"), "post")
+            asked = fields_of(await self._calls.as_bot("GET", f"posts/{post_id}.json"), "post")
         except Refused as exc:
-            if exc.status in _UNSEEN:
+            if exc.status in UNSEEN:
                 return None
             raise
         topic_id, number = TopicId(id_of(asked, "topic_id", "post")), id_of(asked, "post_number", "post")
@@ -126,7 +114,7 @@ class DiscourseClient:
         Discourse hides inactive accounts, which staged ones are, from all but its staff: unknown counts as staged.
         """
         try:
-            value = await self._keyed("GET", f"u/{quote(username, safe='')}.json")
+            value = await self._calls.as_bot("GET", f"u/{quote(username, safe='')}.json")
         except Refused as exc:
             if exc.status == 404:
                 return True
@@ -135,7 +123,7 @@ class DiscourseClient:
 
     async def reply(self, *, topic_id: TopicId, post_number: int, raw: str) -> CreatedReply:
         body = {"raw": raw, "topic_id": topic_id, "reply_to_post_number": post_number}
-        value = await self._keyed("POST", "posts.json", body=body)
+        value = await self._calls.as_bot("POST", "posts.json", body=body)
         try:
             fields = fields_of(value, "reply")
             if fields.get("action") == "enqueued":
@@ -148,7 +136,7 @@ class DiscourseClient:
         """Our reply among those that Discourse counts as replies to the post; it counts quotes of it too."""
         after = 1
         for _ in range(MAX_REPLY_PAGES):
-            page = _posts(await self._keyed("GET", f"posts/{post_id}/replies.json", {"after": after}))
+            page = _posts(await self._calls.as_bot("GET", f"posts/{post_id}/replies.json", {"after": after}))
             if found := self._ours(page, number):
                 return found
             if len(page) < CHUNK:
@@ -158,9 +146,11 @@ class DiscourseClient:
 
     async def _among_later_posts(self, post_id: PostId, topic_id: TopicId, number: int) -> CreatedReply | None:
         """Our reply among the topic's posts that are newer than the question, wherever it lists them."""
-        later = [other for other in stream_of(await self._keyed("GET", f"t/{topic_id}.json")) if other > post_id]
+        later = [other for other in stream_of(await self._calls.as_bot("GET", f"t/{topic_id}.json")) if other > post_id]
         for chunk in _chunks(list(dict.fromkeys(later[:SCANNED_AFTER] + later[-CHUNK:]))):
-            answer = fields_of(await self._keyed("GET", f"t/{topic_id}/posts.json", {"post_ids[]": chunk}), "topic")
+            answer = fields_of(
+                await self._calls.as_bot("GET", f"t/{topic_id}/posts.json", {"post_ids[]": chunk}), "topic"
+            )
             stream = fields_of(answer.get("post_stream"), "topic.post_stream")
             if found := self._ours(_posts(stream.get("posts")), number):
                 return found
@@ -172,50 +162,6 @@ class DiscourseClient:
             if str(post.get("reply_to_post_number")) == str(number) and _folded(post.get("username")) == self._bot:
                 return _created(post)
         return None
-
-    async def _public(self, path: str, params: Params | None = None) -> Fields | None:
-        """The object that an anonymous reader gets, None where the forum shows him nothing."""
-        try:
-            return fields_of(await _in_its_own_words(self._anonymous.json("GET", path, params=params)), "forum")
-        except Refused as exc:
-            if exc.status in _UNSEEN:
-                return None
-            raise
-
-    async def _keyed(
-        self, method: str, path: str, params: Params | None = None, *, body: Fields | None = None
-    ) -> object:
-        """What the bot gets; raises Misconfigured when the forum refuses its key rather than the deed."""
-        if not self._has_key:
-            raise Misconfigured("forum.api_key is not set: the bot can't act on the forum without it")
-        call = self._as_bot.json(method, path, params=params, body=body, repeatable=method == "GET")
-        try:
-            return await _in_its_own_words(call)
-        except Refused as exc:
-            if exc.status == 403:
-                await self._check_key()
-            raise
-
-    async def _check_key(self) -> None:
-        """Both a refused key and a refused deed are 403, but every good key may read what the public reads."""
-        try:
-            await _in_its_own_words(self._as_bot.json("GET", "site.json"))
-        except Refused as exc:
-            if exc.status == 403:
-                raise Misconfigured("the forum refuses forum.api_key, or doesn't let it read") from exc
-
-
-async def _in_its_own_words(call: Awaitable[object]) -> object:
-    """The answer to a call; a refusal without Discourse's JSON is a proxy's or a firewall's, and Transient.
-
-    Taken for the forum's, a wrong 404 would empty the index.
-    """
-    try:
-        return await call
-    except Refused as exc:
-        if isinstance(exc.body, dict) and "errors" in exc.body:
-            raise
-        raise Transient(f"{exc}, not by the forum itself") from exc
 
 
 def _readable(value: object, topic: Topic) -> list[Post]:

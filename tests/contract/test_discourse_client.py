@@ -117,6 +117,30 @@ async def test_all_posts_of_a_long_topic(client: DiscourseClient, forum: FakeFor
     assert [path for _, path, _ in forum.seen] == ["/t/10.json", "/t/10/posts.json", "/t/10/posts.json"]
 
 
+async def test_many_reads_wait_as_the_forum_asks(
+    client: DiscourseClient, forum: FakeForum, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr("service.discourse.calls.sleep", wait)
+    for post_id in range(200, 200 + CHUNK):
+        forum.add_post(post_id, 10)
+    first = forum._read(["t", "10"], {})
+    forum.faults.extend([first, answer(429, "later", retry_after="9"), answer(429, "later", retry_after="41")])
+    assert len(await client.public_posts_of(TopicId(10))) == CHUNK + 2
+    assert waits == [9, 41]
+    forum.faults.extend([first, answer(429, "later", retry_after="3600")])
+    with pytest.raises(Transient):
+        await client.public_posts_of(TopicId(10))
+    forum.faults.extend([first, *[answer(429, "later", retry_after="30")] * 4])
+    with pytest.raises(Transient):
+        await client.public_posts_of(TopicId(10))
+    assert waits == [9, 41, 30, 30, 30]
+
+
 async def test_one_unreadable_post_costs_only_itself(client: DiscourseClient, forum: FakeForum) -> None:
     forum.posts[100]["updated_at"] = None
     assert [post.id for post in await client.public_posts_of(TopicId(10))] == [101]
