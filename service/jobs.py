@@ -9,17 +9,16 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
-from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
+from procrastinate.exceptions import AlreadyEnqueued
 from procrastinate.jobs import Job
-from procrastinate.manager import JobManager
 from procrastinate.tasks import ConfigureTaskOptions
-from procrastinate.types import JSONValue
 from psycopg import AsyncConnection
 
 from service.domain import InboxId, PostId, TopicId
 from service.errors import Rejected, Transient
 from service.settings import WorkerSettings
 from service.store.pool import Connection
+from service.store.queue import JobRow, add_jobs
 
 
 class Work(Protocol):
@@ -99,18 +98,16 @@ def waiting(jobs: Sequence[NewJob]) -> tuple[TaskName, ...]:
 
 async def defer_jobs(connection: Connection, jobs: Sequence[NewJob], inbox_id: InboxId | None = None) -> None:
     """Add the jobs in the connection's transaction, in one round trip; they exist if it commits."""
-    manager = JobManager(PsycopgConnector())
-    try:
-        await manager.batch_defer_jobs_async([_job(job, inbox_id) for job in jobs], connection=connection)
-    except ConnectorException as exc:
-        # procrastinate hides the database's error, which the owner of the transaction knows how to read.
-        raise (exc.__cause__ or exc) from None
+    await add_jobs(connection, [_row(job, inbox_id) for job in jobs])
 
 
-def _job(new: NewJob, inbox_id: InboxId | None) -> Job:
+def _row(new: NewJob, inbox_id: InboxId | None) -> JobRow:
     queue, priority = _PLACES[new.task]
-    args: dict[str, JSONValue] = {"inbox_id": inbox_id} if new.task in READS_INBOX else dict(new.args)
-    return Job(task_name=new.task, queue=queue, priority=priority, lock=new.lock, queueing_lock=None, task_kwargs=args)
+    if new.task not in READS_INBOX:
+        return JobRow(queue, new.task, priority, new.lock, new.args)
+    if inbox_id is None:
+        raise ValueError(f"{new.task} works from a stored delivery")
+    return JobRow(queue, new.task, priority, new.lock, {"inbox_id": inbox_id})
 
 
 MAX_RETRY_AFTER_SECONDS = 3600.0

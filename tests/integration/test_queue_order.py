@@ -5,6 +5,7 @@ from time import monotonic
 
 import pytest
 
+from service.domain import InboxId
 from service.errors import Misconfigured, Rejected, Transient
 from service.jobs import NewJob, TaskName, defer_jobs
 from service.store.pool import Pool, transaction
@@ -135,6 +136,6 @@ async def test_embedding_goes_on_batch_by_batch(pool: Pool) -> None:
 async def test_a_rolled_back_transaction_leaves_no_job(pool: Pool) -> None:
     with pytest.raises(RuntimeError):
         async with transaction(pool) as conn:
-            await defer_jobs(conn, [index(1), answer(1)])
+            await defer_jobs(conn, [index(1), answer(1)], InboxId(1))
             raise RuntimeError
     assert await statuses(pool) == {}
