@@ -71,7 +71,8 @@ def _quote(renderer: RendererHTML, tokens: Sequence[Token], index: int, options:
     env["quoted"][name] = None
     data = "".join(f' data-{key}="{numbers[key]}"' for key in ("post", "topic") if key in numbers)
     shown = escape(name)
-    preview = lookup.preview(int(numbers["topic"]), int(numbers["post"])) if len(numbers) == 2 else None
+    elsewhere = len(numbers) == 2 and int(numbers["topic"]) != env["topic_id"]
+    preview = lookup.preview(int(numbers["topic"]), int(numbers["post"])) if elsewhere else None
     where = f' <a href="{escape(preview.path)}">{escape(preview.title)}</a>' if preview else ""
     return (
         f'<aside class="quote no-group" data-username="{shown}"{data}>\n<div class="title">\n'

@@ -84,7 +84,7 @@ def _new_topic_page(
 
 
 @router.get("/new-topic")
-def new_topic(request: Request, here: Here) -> HTMLResponse:
+async def new_topic(request: Request, here: Here) -> HTMLResponse:
     # the same parameters as Discourse's prefilled new-topic link
     values = request.query_params
     return _new_topic_page(request, here, {"title": values.get("title", ""), "raw": values.get("body", "")})
@@ -121,7 +121,7 @@ def _mine(request: Request, here: Room, post_id: int) -> tuple[Member, Post]:
 
 
 @router.get("/p/{post_id}/edit")
-def edit_form(post_id: int, request: Request, here: Here) -> HTMLResponse:
+async def edit_form(post_id: int, request: Request, here: Here) -> HTMLResponse:
     _, post = _mine(request, here, post_id)
     topic = here.forum.topics[post.topic_id]
     return render("edit.html", request, here, post=post, topic=topic, url=here.forum.topic_url(topic, post.number))

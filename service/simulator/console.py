@@ -14,7 +14,7 @@ router = APIRouter(prefix="/simulator", dependencies=[Depends(local_only), Depen
 
 
 @router.get("/deliveries")
-def deliveries(request: Request, here: Here) -> HTMLResponse:
+async def deliveries(request: Request, here: Here) -> HTMLResponse:
     hooks = here.webhooks
     rows = [] if hooks is None else list(reversed(hooks.kept.values()))[:SHOWN]
     now = here.desk.clock()
@@ -28,7 +28,7 @@ def deliveries(request: Request, here: Here) -> HTMLResponse:
 
 
 @router.get("/switches")
-def switches(request: Request, here: Here) -> HTMLResponse:
+async def switches(request: Request, here: Here) -> HTMLResponse:
     return _switches_page(request, here, fault="", status=200)
 
 

@@ -18,7 +18,7 @@ from service.simulator.webhooks import Delivery, Webhooks
 Here = Annotated[Room, Depends(room)]
 
 
-def local_only(request: Request) -> None:
+async def local_only(request: Request) -> None:
     """Refuse clients of other machines, and names that other sites may point here."""
     host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
     if not (request.client and _is_loopback(request.client.host)) or not (host == "localhost" or _is_loopback(host)):
@@ -32,7 +32,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def same_site(request: Request) -> None:
+async def same_site(request: Request) -> None:
     """Refuse what another site's page sends: a changing request must come from our own pages or be JSON of no page."""
     if request.method in {"GET", "HEAD"}:
         return
@@ -50,7 +50,7 @@ router = APIRouter(prefix="/simulator", dependencies=[Depends(local_only), Depen
 
 
 @router.get("/switches.json")
-def list_switches(here: Here) -> list[Json]:
+async def list_switches(here: Here) -> list[Json]:
     return [switch.as_json() for switch in here.switches]
 
 
@@ -64,9 +64,9 @@ async def turn_on(request: Request, here: Here) -> Json:
 
 
 @router.delete("/switches")
-def turn_off(here: Here, switch_id: int | None = None) -> list[Json]:
+async def turn_off(here: Here, switch_id: int | None = None) -> list[Json]:
     here.switches.turn_off(switch_id)
-    return list_switches(here)
+    return await list_switches(here)
 
 
 def _hooks(here: Room) -> Webhooks:
@@ -88,7 +88,7 @@ def delivery_json(delivery: Delivery) -> Json:
 
 
 @router.get("/deliveries.json")
-def deliveries(here: Here) -> list[Json]:
+async def deliveries(here: Here) -> list[Json]:
     return [delivery_json(d) for d in _hooks(here).kept.values()]
 
 
@@ -113,7 +113,7 @@ async def approve(pending_id: int, here: Here) -> Json:
 
 
 @router.get("/topics/{topic_id}/state.json")
-def topic_state(topic_id: int, request: Request, here: Here) -> dict[str, Any]:
+async def topic_state(topic_id: int, request: Request, here: Here) -> dict[str, Any]:
     """What a topic page polls: `version` differs as soon as a post came, changed or went."""
     topic, member = here.forum.topics.get(topic_id), current_member(request, here)
     if topic is None or not sees_topic(here.forum, member, topic):

@@ -52,9 +52,9 @@ class Cooked:
     quoted: tuple[str, ...]
 
 
-def cook(raw: str, lookup: Lookup) -> Cooked:
-    """Cook a post's Markdown. Never raises on any text; the HTML is on the allow-list."""
-    env: EnvType = {"lookup": lookup, "mentions": {}, "quoted": {}}
+def cook(raw: str, lookup: Lookup, *, topic_id: int | None = None) -> Cooked:
+    """Cook the Markdown of a post in this topic. Never raises on any text; the HTML is on the allow-list."""
+    env: EnvType = {"lookup": lookup, "topic_id": topic_id, "mentions": {}, "quoted": {}}
     html = allowed(_MARKDOWN.render(raw.replace("\x00", ""), env)).strip()
     return Cooked(html, tuple(env["mentions"]), tuple(env["quoted"]))
 

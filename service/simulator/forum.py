@@ -89,8 +89,8 @@ class Forum:
         author = self.members[post.user_id].username
         return Preview(topic.title, self.topic_url(topic, number), author, excerpt(post.cooked))
 
-    def cook(self, raw: str) -> Cooked:
-        return cook(raw, self)
+    def cook(self, raw: str, topic_id: int | None = None) -> Cooked:
+        return cook(raw, self, topic_id=topic_id)
 
     # filling
 
@@ -121,7 +121,7 @@ class Forum:
     def recook(self) -> None:
         """Cook every post anew: mentions and quotes can name what came later."""
         for post in list(self.posts.values()):
-            self.posts[post.id] = replace(post, cooked=self.cook(post.raw).html)
+            self.posts[post.id] = replace(post, cooked=self.cook(post.raw, post.topic_id).html)
 
     # posting
 
@@ -143,7 +143,7 @@ class Forum:
     def _append(
         self, by: Author, topic: Topic, raw: str, reply_to: int | None, post_type: int, first: tuple[Change, ...]
     ) -> Post:
-        cooked = self.cook(raw)
+        cooked = self.cook(raw, topic.id)
         post = Post(
             self.new_id("post"),
             topic.id,
@@ -157,39 +157,43 @@ class Forum:
             post_type,
         )
         self.add(post, replace(topic, next_number=topic.next_number + 1, updated_at=by.now))
-        told = self._notify(post, cooked, before=frozenset())
+        told = self._notify(post, cooked, before=None)
         self._announce(*first, Change(Event.POST_CREATED, post.id), *told)
         return post
 
-    def _notify(self, post: Post, cooked: Cooked, *, before: frozenset[int]) -> list[Change]:
-        wanted: dict[int, NotificationType] = {}
-        answered = self.at(post.topic_id, post.reply_to) if post.reply_to else None
-        for kind, names in (
+    def _notify(self, post: Post, cooked: Cooked, *, before: Cooked | None) -> list[Change]:
+        """Notify whom the post mentions, answers or quotes, once a post; an edit (`before`) only whom it adds."""
+        answered = self.at(post.topic_id, post.reply_to) if post.reply_to and before is None else None
+        addressed = (
             (NotificationType.MENTIONED, cooked.mentions),
             (NotificationType.REPLIED, () if answered is None else (self.members[answered.user_id].username,)),
             (NotificationType.QUOTED, cooked.quoted),
-        ):
-            for name in names:
-                member = self.member(name)
-                if member and (post.post_type != WHISPER or member.staff):
-                    wanted.setdefault(member.id, kind)
+        )
+        skipped = {*before.mentions, *before.quoted} if before else set()
+        done = {post.user_id} | {n.user_id for n in self.notifications.values() if n.post_id == post.id}
         told = []
-        for user_id, kind in wanted.items():
-            if user_id not in before and user_id != post.user_id:
-                note = Notification(self.new_id("notification"), user_id, kind, post.id, post.updated_at)
-                self.add(note)
-                told.append(Change(Event.NOTIFICATION_CREATED, note.id))
+        for kind, names in addressed:
+            for member in (self.member(name) for name in names if name not in skipped):
+                if member and member.id not in done and (member.staff or not self._is_private(post)):
+                    done.add(member.id)
+                    note = Notification(self.new_id("notification"), member.id, kind, post.id, post.updated_at)
+                    self.add(note)
+                    told.append(Change(Event.NOTIFICATION_CREATED, note.id))
         return told
+
+    def _is_private(self, post: Post) -> bool:
+        category = self.categories.get(self.topics[post.topic_id].category_id or 0)
+        return post.post_type == WHISPER or category is None or category.read_restricted
 
     # changing
 
     def edit_post(self, post_id: int, *, raw: str, now: datetime) -> Post:
         """Replace the text; members mentioned for the first time are notified."""
         old = self.posts[post_id]
-        cooked = self.cook(raw)
+        cooked = self.cook(raw, old.topic_id)
         post = replace(old, raw=raw, cooked=cooked.html, updated_at=now, version=old.version + 1)
         self.add(post)
-        before = frozenset(n.user_id for n in self.notifications.values() if n.post_id == post_id)
+        before = self.cook(old.raw, old.topic_id)
         told = self._notify(post, cooked, before=before)
         self._announce(Change(Event.POST_EDITED, post_id), *told)
         return post

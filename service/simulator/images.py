@@ -22,7 +22,7 @@ def _svg(inner: str) -> Response:
 
 
 @router.get("/letter_avatar_proxy/v4/letter/{letter}/{colour}/{size}.png")
-def letter_avatar(letter: str, colour: Colour, size: int) -> Response:
+async def letter_avatar(letter: str, colour: Colour, size: int) -> Response:
     shown = escape(letter[:1].upper())
     return _svg(
         f"<rect width='48' height='48' fill='#{colour}'/>"
@@ -31,7 +31,7 @@ def letter_avatar(letter: str, colour: Colour, size: int) -> Response:
 
 
 @router.get("/images/emoji/twitter/{name}.png")
-def emoji_image(name: str) -> Response:
+async def emoji_image(name: str) -> Response:
     char = emoji.character(name) if re.fullmatch(r"[a-z0-9_+-]{1,40}", name) else None
     if char is None:
         raise not_found()
@@ -39,5 +39,5 @@ def emoji_image(name: str) -> Response:
 
 
 @router.get("/simulator-colour/{colour}.svg")
-def colour_square(colour: Colour) -> Response:
+async def colour_square(colour: Colour) -> Response:
     return _svg(f"<rect width='48' height='48' rx='8' fill='#{colour}'/>")

@@ -77,12 +77,12 @@ def _topics(request: Request, here: Room, page: int, category_id: int | None, he
 
 
 @router.get("/")
-def home(request: Request, here: Here, page: int = 0) -> HTMLResponse:
+async def home(request: Request, here: Here, page: int = 0) -> HTMLResponse:
     return _topics(request, here, page, None, "Latest topics")
 
 
 @router.get("/c/{slug}/{category_id}")
-def category(slug: str, category_id: int, request: Request, here: Here, page: int = 0) -> HTMLResponse:
+async def category(slug: str, category_id: int, request: Request, here: Here, page: int = 0) -> HTMLResponse:
     seen = {c.id: c for c in seen_categories(here.forum, current_member(request, here))}
     if category_id not in seen:
         raise not_found()
@@ -90,7 +90,7 @@ def category(slug: str, category_id: int, request: Request, here: Here, page: in
 
 
 @router.get("/search")
-def search(request: Request, here: Here, q: str = "") -> HTMLResponse:
+async def search(request: Request, here: Here, q: str = "") -> HTMLResponse:
     me, now = current_member(request, here), here.desk.clock()
     posts = found_posts(here.forum, me, q[:200])
     hits = [
@@ -101,7 +101,7 @@ def search(request: Request, here: Here, q: str = "") -> HTMLResponse:
 
 
 @router.get("/u/{username}")
-def member(username: str, request: Request, here: Here) -> HTMLResponse:
+async def member(username: str, request: Request, here: Here) -> HTMLResponse:
     found = here.forum.member(username)
     if found is None:
         raise not_found()
@@ -155,7 +155,7 @@ def _topic(here: Room, topic_id: int) -> Topic:
 
 
 @router.get("/t/{topic_id}", response_model=None)
-def short_topic(topic_id: int, request: Request, here: Here) -> RedirectResponse:
+async def short_topic(topic_id: int, request: Request, here: Here) -> RedirectResponse:
     topic = _topic(here, topic_id)
     if not sees_topic(here.forum, current_member(request, here), topic):
         raise not_found()
@@ -163,12 +163,12 @@ def short_topic(topic_id: int, request: Request, here: Here) -> RedirectResponse
 
 
 @router.get("/t/{slug}/{topic_id}")
-def topic(slug: str, topic_id: int, request: Request, here: Here, reply_to: int | None = None) -> HTMLResponse:
+async def topic(slug: str, topic_id: int, request: Request, here: Here, reply_to: int | None = None) -> HTMLResponse:
     return topic_page(request, here, _topic(here, topic_id), reply_to=reply_to)
 
 
 @router.get("/t/{slug}/{topic_id}/{number}")
-def topic_at(
+async def topic_at(
     slug: str, topic_id: int, number: int, request: Request, here: Here, reply_to: int | None = None
 ) -> HTMLResponse:
     return topic_page(request, here, _topic(here, topic_id), wanted=number, reply_to=reply_to)

@@ -18,7 +18,7 @@ router = APIRouter()
 Here = Annotated[Room, Depends(room)]
 
 
-def reader(request: Request, here: Here) -> Reader:
+async def reader(request: Request, here: Here) -> Reader:
     """Who asks, by Api-Key and Api-Username; anonymous without both. Counts the request against its limit."""
     now, limits, rates = here.desk.clock(), here.desk.limits, here.desk.rates
     key, username = _header(request, "api-key"), _header(request, "api-username")
@@ -47,7 +47,7 @@ def _header(request: Request, name: str) -> str | None:
     return None if value is None else value.encode("latin-1").decode("utf-8", "replace")
 
 
-def known_member(asking: Annotated[Reader, Depends(reader)]) -> Member:
+async def known_member(asking: Annotated[Reader, Depends(reader)]) -> Member:
     if asking is None:
         raise not_logged_in()
     return asking
@@ -77,12 +77,12 @@ def _topic(here: Room, asking: Reader, topic_id: int) -> Topic:
 
 
 @router.get("/posts/by_number/{topic_id}/{number}.json")
-def post_by_number(topic_id: int, number: int, here: Here, asking: Asking) -> shapes.Json:
+async def post_by_number(topic_id: int, number: int, here: Here, asking: Asking) -> shapes.Json:
     return shapes.single_post(here.forum, _post(here, asking, here.forum.at(topic_id, number)), asking)
 
 
 @router.get("/posts/{post_id}/replies.json")
-def replies(post_id: int, here: Here, asking: Asking, after: int = 1) -> list[shapes.Json]:
+async def replies(post_id: int, here: Here, asking: Asking, after: int = 1) -> list[shapes.Json]:
     post = _post(here, asking, here.forum.posts.get(post_id))
     seen = [p for p in here.forum.replies(post) if not p.deleted_at and sees_post(here.forum, asking, p)]
     shown = [p for p in seen if p.number > after][:REPLIES]
@@ -90,12 +90,12 @@ def replies(post_id: int, here: Here, asking: Asking, after: int = 1) -> list[sh
 
 
 @router.get("/posts/{post_id}.json")
-def single_post(post_id: int, here: Here, asking: Asking) -> shapes.Json:
+async def single_post(post_id: int, here: Here, asking: Asking) -> shapes.Json:
     return shapes.single_post(here.forum, _post(here, asking, here.forum.posts.get(post_id)), asking)
 
 
 @router.get("/posts.json")
-def latest_posts(here: Here, asking: Asking, before: int = 0) -> shapes.Json:
+async def latest_posts(here: Here, asking: Asking, before: int = 0) -> shapes.Json:
     forum = here.forum
     top = before if before > 0 else forum.last_ids.get("post", 0)
     rows = []
@@ -109,7 +109,7 @@ def latest_posts(here: Here, asking: Asking, before: int = 0) -> shapes.Json:
 
 
 @router.get("/t/{topic_id}/posts.json")
-def chosen_posts(
+async def chosen_posts(
     topic_id: int, here: Here, asking: Asking, post_ids: Annotated[list[int], Query(alias="post_ids[]")]
 ) -> shapes.Json:
     _topic(here, asking, topic_id)
@@ -120,17 +120,17 @@ def chosen_posts(
 
 
 @router.get("/t/{topic_id}.json")
-def topic_by_id(topic_id: int, here: Here, asking: Asking) -> shapes.Json:
+async def topic_by_id(topic_id: int, here: Here, asking: Asking) -> shapes.Json:
     return listings.topic_view(here.forum, _topic(here, asking, topic_id), asking)
 
 
 @router.get("/t/{slug}/{topic_id}/{number}.json")
-def topic_near(slug: str, topic_id: int, number: int, here: Here, asking: Asking) -> shapes.Json:
+async def topic_near(slug: str, topic_id: int, number: int, here: Here, asking: Asking) -> shapes.Json:
     return listings.topic_view(here.forum, _topic(here, asking, topic_id), asking, near=number)
 
 
 @router.get("/t/{first}/{second}.json")
-def topic_by_slug(first: str, second: int, here: Here, asking: Asking) -> shapes.Json:
+async def topic_by_slug(first: str, second: int, here: Here, asking: Asking) -> shapes.Json:
     """`/t/SLUG/ID.json`, or `/t/ID/NUMBER.json`: a slug is never a number."""
     if first.isdecimal():
         return listings.topic_view(here.forum, _topic(here, asking, int(first)), asking, near=second)
@@ -138,22 +138,22 @@ def topic_by_slug(first: str, second: int, here: Here, asking: Asking) -> shapes
 
 
 @router.get("/latest.json")
-def latest(here: Here, asking: Asking, page: int = 0, order: str = "default") -> shapes.Json:
+async def latest(here: Here, asking: Asking, page: int = 0, order: str = "default") -> shapes.Json:
     return listings.topic_list(here.forum, asking, page=max(0, page), order=order)
 
 
 @router.get("/site.json")
-def site(here: Here, asking: Asking) -> shapes.Json:
+async def site(here: Here, asking: Asking) -> shapes.Json:
     return sites.site(here.forum, asking)
 
 
 @router.get("/categories.json")
-def categories(here: Here, asking: Asking) -> shapes.Json:
+async def categories(here: Here, asking: Asking) -> shapes.Json:
     return sites.category_list(here.forum, asking)
 
 
 @router.get("/u/{username}.json")
-def user(username: str, here: Here, asking: Asking) -> shapes.Json:
+async def user(username: str, here: Here, asking: Asking) -> shapes.Json:
     member = here.forum.member(username)
     if member is None:
         raise not_found()
@@ -161,7 +161,7 @@ def user(username: str, here: Here, asking: Asking) -> shapes.Json:
 
 
 @router.get("/notifications.json")
-def notifications(here: Here, known: Known) -> shapes.Json:
+async def notifications(here: Here, known: Known) -> shapes.Json:
     mine = [n for n in here.forum.notifications.values() if n.user_id == known.id]
     rows = [sites.notification(here.forum, n) for n in reversed(mine[-60:])]
     return {
@@ -173,5 +173,5 @@ def notifications(here: Here, known: Known) -> shapes.Json:
 
 
 @router.get("/search.json")
-def search(here: Here, asking: Asking, q: str = "") -> shapes.Json:
+async def search(here: Here, asking: Asking, q: str = "") -> shapes.Json:
     return sites.search(here.forum, asking, q)

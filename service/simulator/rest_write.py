@@ -73,12 +73,12 @@ async def edit(post_id: int, request: Request, here: Here, known: Known) -> shap
 
 
 @router.delete("/posts/{post_id}.json")
-def delete(post_id: int, here: Here, known: Known) -> None:
+async def delete(post_id: int, here: Here, known: Known) -> None:
     here.forum.delete_post(Author(known, here.desk.clock()), _own(here, known, post_id).id)
 
 
 @router.put("/posts/{post_id}/recover.json")
-def recover(post_id: int, here: Here, known: Known) -> shapes.Json:
+async def recover(post_id: int, here: Here, known: Known) -> shapes.Json:
     post = _own(here, known, post_id)
     here.forum.recover_post(post.id, now=here.desk.clock())
     return shapes.single_post(here.forum, here.forum.posts[post.id], known)

@@ -1,7 +1,7 @@
 """Who may see what: Discourse's guardian, as far as anonymous readers, members and staff differ."""
 
 from service.simulator.forum import Forum
-from service.simulator.model import REGULAR, SMALL_ACTION, WHISPER, Category, Member, Post, Topic
+from service.simulator.model import REGULAR, WHISPER, Category, Member, Post, Topic
 
 Reader = Member | None
 """Who asks; None is an anonymous reader."""
@@ -47,7 +47,7 @@ def readable_posts(forum: Forum, reader: Reader, topic: Topic) -> list[Post]:
 
 def is_ordinary(post: Post) -> bool:
     """A post that people wrote, not a trace of a moderator's action."""
-    return post.post_type in {REGULAR, WHISPER} and post.post_type != SMALL_ACTION
+    return post.post_type in {REGULAR, WHISPER}
 
 
 def may_reply(forum: Forum, member: Member, topic: Topic) -> bool:

@@ -1,4 +1,7 @@
-"""What one running simulator consists of, and how a request reaches it."""
+"""What one running simulator consists of, and how a request reaches it.
+
+Every end point and dependency is a coroutine: the forum has no locks, so nothing may touch it from another thread.
+"""
 
 import json
 from collections.abc import Mapping
@@ -31,7 +34,7 @@ class Room:
     bot_username: str
 
 
-def room(request: Request) -> Room:
+async def room(request: Request) -> Room:
     return cast("Room", request.app.state.room)
 
 

@@ -9,7 +9,7 @@ from service.simulator.rights import Reader, is_staff, readable_posts, sees_text
 
 Json = dict[str, Any]
 HIDDEN_NOTICE = "<p>This post was flagged by the community and is temporarily hidden.</p>"
-COLOURS = ("b5651d", "5daacb", "7ab55c", "c6538c", "8d6fc1", "3f8f8b", "c9a227", "a0522d", "5b7c99", "9a5b9f")
+COLOURS = ("8d6fc1", "5daacb", "7ab55c", "c6538c", "b5651d", "3f8f8b", "c9a227", "a0522d", "5b7c99", "9a5b9f")
 
 
 def stamp(at: datetime | None) -> str | None:

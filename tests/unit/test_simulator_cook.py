@@ -195,3 +195,9 @@ def test_long_odd_text_cooks_in_good_time(unit: str) -> None:
     started = perf_counter()
     html(unit * (4_000 // len(unit)))
     assert perf_counter() - started < 2
+
+
+def test_a_quote_from_the_same_topic_names_no_title() -> None:
+    raw = '[quote="bob, post:2, topic:5"]\nHi\n[/quote]'
+    assert "A &lt;b&gt;title" in cook(raw, Names(), topic_id=6).html
+    assert "A &lt;b&gt;title" not in cook(raw, Names(), topic_id=5).html

@@ -13,10 +13,11 @@ import pytest
 from service.discourse.signature import is_signed
 from service.simulator.app import create_simulator
 from service.simulator.forum import Author, Forum
+from service.simulator.limits import NO_RATES
 from service.simulator.model import Category, Event
 from service.simulator.switches import Fault
 from service.simulator.webhooks import ContentType, Hook, Webhooks
-from tests.simulated import Clock, room_of, tiny_forum
+from tests.simulated import Clock, browser, room_of, tiny_forum
 
 SECRET = "a secret of some length"
 
@@ -131,11 +132,11 @@ async def test_only_ticked_events_are_sent(forum: Forum) -> None:
 async def test_private_things_are_sent_too(forum: Forum) -> None:
     receiver = Receiver()
     webhooks = hooked(forum, receiver)
-    forum.create_post(by(forum, "boss"), topic_id=11, raw="Only for us")
+    forum.create_post(by(forum, "boss"), topic_id=11, raw="Only for us, @ariane")  # and nobody outside is notified
     forum.create_post(by(forum, "boss"), topic_id=10, raw="A whisper, @ariane", post_type=4)
     await webhooks.drain()
     bodies = [json.loads(r.content) for r in receiver.requests]
-    assert [b["post"]["raw"] for b in bodies] == ["Only for us", "A whisper, @ariane"]
+    assert [b["post"]["raw"] for b in bodies] == ["Only for us, @ariane", "A whisper, @ariane"]
 
 
 def _raise(request: httpx.Request) -> httpx.Response:
@@ -204,3 +205,25 @@ async def test_webhooks_go_wrong_on_demand(forum: Forum) -> None:
     forged = await _faulty(forum, Fault.HOOK_FORGE, times=1)
     good = [is_signed([SECRET.encode()], r.content, r.headers["x-discourse-event-signature"]) for r in forged.requests]
     assert good == [False] + [True] * 5
+
+
+async def test_changes_over_rest_are_told(forum: Forum) -> None:
+    receiver = Receiver()
+    app = create_simulator(
+        forum,
+        hook=Hook("http://bot.example/", SECRET),
+        api_keys={"k": None},
+        limits=NO_RATES,
+        webhook_client=httpx.AsyncClient(transport=httpx.MockTransport(receiver)),
+    )
+    headers = {"Api-Key": "k", "Api-Username": "boss"}
+    async with browser(app) as client:
+        await client.delete("/posts/2.json", headers=headers)
+        await client.put("/posts/2/recover.json", headers=headers)
+        await client.put("/posts/2.json", json={"post": {"raw": "Edited over the REST API."}}, headers=headers)
+        await client.post("/posts.json", json={"raw": "Posted over the REST API.", "topic_id": 10}, headers=headers)
+        await client.post("/simulator/ping")
+    webhooks = room_of(app).webhooks
+    assert webhooks
+    await webhooks.drain()
+    assert receiver.events == ["post_destroyed", "post_recovered", "post_edited", "post_created", "ping"]
