@@ -60,7 +60,7 @@ def main(
         bot_username=bot,
         limits=NO_RATES if no_rates else Limits(),
     )
-    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False)
+    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False, timeout_graceful_shutdown=3)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ def _chosen(here: Room, fields: dict[str, str], request: Request) -> Member:
         found = here.forum.member(name)
         if found is None or found.username == here.bot_username:
             raise forbidden()
+        request.state.member = found
         return found
     return me_or_refuse(request, here)
 
@@ -61,9 +62,10 @@ async def reply(topic_id: int, request: Request, here: Here) -> Response:
     try:
         made = here.desk.submit(member, Draft(raw=raw, topic_id=topic_id, reply_to=reply_to), approval=approval)
     except Refusal as refusal:
-        return topic_page(
+        page = topic_page(
             request, here, topic, reply_to=reply_to, raw=raw, fault=refusal.message, status=refusal.status
         )
+        return _remember(page, here, member)
     url = here.forum.topic_url(topic, made.number if isinstance(made, Post) else None)
     return _remember(RedirectResponse(url, 303), here, member)
 
@@ -104,7 +106,8 @@ async def create_topic(request: Request, here: Here) -> Response:
     try:
         made = here.desk.submit(member, draft)
     except Refusal as refusal:
-        return _new_topic_page(request, here, fields, fault=refusal.message, status=refusal.status)
+        page = _new_topic_page(request, here, fields, fault=refusal.message, status=refusal.status)
+        return _remember(page, here, member)
     url = f"{here.forum.base_path}/"
     if isinstance(made, Post):
         url = here.forum.topic_url(here.forum.topics[made.topic_id])

@@ -84,13 +84,18 @@ class Desk:
         raise KeyError(pending_id)
 
     def _store(self, member: Member, draft: Draft, now: datetime) -> Post:
-        by, raw = Author(member, now), draft.raw.rstrip()
+        by, raw = Author(member, now), draft.raw.replace("\x00", "").rstrip()
         if draft.topic_id is not None:
             return self.forum.create_post(by, topic_id=draft.topic_id, raw=raw, reply_to=draft.reply_to)
         if draft.title is None or draft.category_id is None:
             raise missing("title")
         return self.forum.create_topic(
-            by, title=draft.title.strip(), category_id=draft.category_id, raw=raw, tags=draft.tags, lang=draft.lang
+            by,
+            title=" ".join(draft.title.replace("\x00", "").split()),
+            category_id=draft.category_id,
+            raw=raw,
+            tags=draft.tags,
+            lang=draft.lang,
         )
 
     def _faults(self, member: Member, draft: Draft, now: datetime) -> list[str]:

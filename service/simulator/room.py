@@ -48,6 +48,7 @@ async def sent_values(request: Request) -> dict[str, Any]:
     if request.headers.get("content-type", "").partition(";")[0].strip() == "application/json":
         try:
             values = json.loads(body)
+            json.dumps(values, ensure_ascii=False).encode()  # lone surrogates are no text
         except (ValueError, RecursionError):
             values = None
         if not isinstance(values, dict):
@@ -57,6 +58,9 @@ async def sent_values(request: Request) -> dict[str, Any]:
 
 
 def current_member(request: Request, here: Room) -> Member | None:
-    """Whom the person in the browser chose to be."""
+    """Whom the person in the browser chose to be: in this very form, else earlier."""
+    chosen: Member | None = getattr(request.state, "member", None)
+    if chosen is not None:
+        return chosen
     name = request.cookies.get(MEMBER_COOKIE)
     return here.forum.member(unquote(name)) if name else None

@@ -122,6 +122,8 @@ async def test_a_refused_reply_keeps_its_text(client: httpx.AsyncClient) -> None
     tree = LexborHTMLParser(answer.text)
     assert texts(tree, ".fault") == ["Body is too short (minimum is 20 characters)"]
     assert one(tree, "textarea").text() == "too short"
+    assert "You post as alice." in texts(tree, ".composer .hint")
+    assert "You post as alice." in texts(await page(client, "/t/x/10"), ".composer .hint")
 
 
 async def test_a_closed_topic_has_no_composer(client: httpx.AsyncClient) -> None:

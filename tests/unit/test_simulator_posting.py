@@ -1,11 +1,16 @@
 """What the simulated forum refuses and allows when somebody posts."""
 
+import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from service.simulator.limits import Limits
 from service.simulator.switches import Fault
@@ -17,6 +22,11 @@ LONG_ENOUGH = "Twenty characters, or a few more."
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> FastAPI:
+    return simulator(tiny_forum(tmp_path), Clock())
 
 
 @pytest.fixture
@@ -196,3 +206,35 @@ async def test_a_bot_edits_and_deletes_only_its_own_posts(client: httpx.AsyncCli
 async def test_a_body_that_is_no_object_is_refused(client: httpx.AsyncClient, body: bytes) -> None:
     headers = BOT_HEADERS | {"Content-Type": "application/json"}
     assert (await client.post("/posts.json", content=body, headers=headers)).status_code == 400
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=60), lambda x: st.lists(x, max_size=3)
+)
+FIELDS = st.sampled_from(["raw", "topic_id", "reply_to_post_number", "title", "category", "archetype"])
+BODIES = st.dictionaries(FIELDS, JSON, max_size=6).map(json.dumps) | st.text(max_size=60)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(body=BODIES, kind=st.sampled_from(["application/json", "application/x-www-form-urlencoded", ""]))
+def test_no_body_breaks_it(app: FastAPI, body: str, kind: str) -> None:
+    async def send() -> int:
+        async with browser(app) as client:
+            headers = BOT_HEADERS | {"Content-Type": kind}
+            return (await client.post("/posts.json", content=body.encode(), headers=headers)).status_code
+
+    assert asyncio.run(send()) in {200, 400, 422}
+
+
+@pytest.mark.parametrize(
+    ("raw", "status", "kept"),
+    [
+        (r"A lone surrogate \ud800 is no text at all", 400, None),
+        (r"A null character \u0000 is not kept", 200, "A null character  is not kept"),
+        (r"Line one of it\n\nline two of it  \n", 200, "Line one of it\n\nline two of it"),
+    ],
+)
+async def test_odd_characters(client: httpx.AsyncClient, raw: str, status: int, kept: str | None) -> None:
+    headers = BOT_HEADERS | {"Content-Type": "application/json"}
+    answer = await client.post("/posts.json", content=f'{{"raw": "{raw}", "topic_id": 10}}', headers=headers)
+    assert (answer.status_code, answer.json().get("raw")) == (status, kept)
