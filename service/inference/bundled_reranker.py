@@ -1,0 +1,43 @@
+"""The bundled reranker: a logit for each candidate from lexical and dense features; no model, nothing downloaded."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from service.domain import Candidate, RerankerProfile
+from service.inference.pair_features import features
+from service.inference.profiles import BUNDLED_RERANKER
+from service.lexer import lexemes
+
+MAX_QUESTION_CHARS = 4_000
+
+# Fitted on about 1,060 labelled questions over three forums (game engine, privacy help desk, the demo), 110 questions
+# asked of the wrong forum on each, and small talk: the pairs by conditional logistic regression within each list, the
+# list by logistic regression on "one of the first five topics answers". Out of fold they give the thresholds of the
+# profile, which stay provisional until a forum's own questions have calibrated them.
+PAIR_WEIGHTS = np.array([32.0, 1.18, 1.79, 2.35, 1.46, 0.51])
+"""In the order of PAIR_FEATURES."""
+LIST_WEIGHTS = np.array([55.1, 88.3, 0.291, 0.794, 1.15])
+"""In the order of LIST_FEATURES."""
+BIAS = -53.16
+NOTHING_ASKED = -10.0
+"""The logit of a question without a single lexeme ("hello"): nothing can answer it."""
+
+
+class BundledReranker:
+    """Reranker whose top logit tells how likely the list answers at all; the others lie below it as they rank."""
+
+    def __init__(self, profile: RerankerProfile = BUNDLED_RERANKER) -> None:
+        self.profile = profile
+
+    async def rerank(self, question: str, candidates: Sequence[Candidate]) -> list[float]:
+        """One finite logit a candidate, in the order given; 5 ms for 25 candidates of 300 characters."""
+        asked = lexemes(question[:MAX_QUESTION_CHARS])
+        if not asked:
+            return [NOTHING_ASKED] * len(candidates)
+        if not candidates:
+            return []
+        seen = features(asked, candidates)
+        order = seen.pairs @ PAIR_WEIGHTS
+        logits = seen.whole @ LIST_WEIGHTS + BIAS + order - order.max()
+        return [float(logit) for logit in logits]
