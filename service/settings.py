@@ -90,7 +90,7 @@ class WorkerSettings(Section):
     stalled_after_seconds: float = Field(30.0, gt=0, description="Silence after which a worker's jobs are taken back.")
     sweep_seconds: float = Field(10.0, gt=0, description="How often stalled jobs are looked for.")
     shutdown_grace_seconds: float = Field(60.0, gt=0, description="Longest wait for running jobs at a stop.")
-    max_attempts: int = Field(8, ge=1, description="Tries of one job before it is given up.")
+    max_attempts: int = Field(12, ge=1, description="Tries of one job before it is given up.")
     retry_base_seconds: float = Field(2.0, gt=0, description="First wait before a retry; it doubles, with jitter.")
     retry_max_seconds: float = Field(600.0, gt=0, description="Longest wait before a retry.")
 

@@ -147,6 +147,7 @@ class Worker:
         delivery = await self._services.inbox.delivery(inbox_id)
         if delivery is not None:
             await give_up(delivery.post, self._respond, now=_now())
+            await self._services.inbox.done(inbox_id, "answer_post")
 
     async def expire(self) -> None:
         await self._services.inbox.expire(self._services.settings.retention, now=_now())

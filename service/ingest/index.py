@@ -57,7 +57,9 @@ async def remove_post(inbox_id: InboxId, at: Indexer) -> None:
 async def refresh_post(post_id: PostId, at: Indexer) -> None:
     """Read a post again as an anonymous reader and make the index agree."""
     post = await at.forum.public_post(post_id)
-    if post is not None:
+    if post is None:
+        await at.corpus.withdraw_post(post_id)
+    else:
         await _put_post(post, at, just_read=True)
 
 

@@ -114,6 +114,10 @@ class Corpus(Protocol):
         """Mark the post deleted and drop its text, postings and vectors, unless a newer state is there."""
         ...
 
+    async def withdraw_post(self, post_id: PostId) -> bool:
+        """Drop the text of a post that the public was just seen not to see, whatever its age; False when none is kept."""
+        ...
+
     async def remove_topic(self, topic_id: TopicId) -> int:
         """Drop the text of every post of a topic that the public no longer sees; how many were dropped."""
         ...

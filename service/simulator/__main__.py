@@ -24,6 +24,7 @@ from service.simulator.webhooks import ContentType, Hook
 @click.option("--form", is_flag=True, help="Send webhooks as application/x-www-form-urlencoded.")
 @click.option("--secret-env", default="SIMULATOR_WEBHOOK_SECRET", help="Variable that holds the webhook's secret.")
 @click.option("--key-env", default="SIMULATOR_API_KEY", help="Variable that holds the bot's API key.")
+@click.option("--member-key-env", default="SIMULATOR_MEMBER_KEY", help="Variable of a key that may act as any member.")
 @click.option("--bot", default="ariane", show_default=True, help="Username of the bot's account.")
 @click.option("--bot-trust-level", type=click.IntRange(0, 4), default=1, show_default=True)
 @click.option("--bot-staff", is_flag=True, help="Make the bot a moderator.")
@@ -37,13 +38,15 @@ def main(
     form: bool,
     secret_env: str,
     key_env: str,
+    member_key_env: str,
     bot: str,
     bot_trust_level: int,
     bot_staff: bool,
     no_rates: bool,
 ) -> None:
     """A small forum that speaks Discourse's REST and webhooks, with demo content."""
-    secret, key = os.environ.get(secret_env, ""), os.environ.get(key_env, "")
+    secret = os.environ.get(secret_env, "")
+    keys = {os.environ.get(key_env, ""): bot, os.environ.get(member_key_env, ""): None}
     if webhook and not secret:
         raise click.UsageError(f"--webhook needs its secret in the environment variable {secret_env}")
     base_url = f"http://127.0.0.1:{port}{base_path.rstrip('/')}"
@@ -56,7 +59,7 @@ def main(
     app = create_simulator(
         forum,
         hook=Hook(webhook, secret, kind) if webhook else None,
-        api_keys={key: bot} if key else {},
+        api_keys={key: member for key, member in keys.items() if key},
         bot_username=bot,
         limits=NO_RATES if no_rates else Limits(),
     )

@@ -48,6 +48,10 @@ WHERE stored.updated_at <= excluded.updated_at
 RETURNING post_id
 """
 
+_WITHDRAW_POST = """
+UPDATE posts SET refusal = 'deleted', body = NULL, length = 0 WHERE post_id = %s AND refusal IS NULL RETURNING post_id
+"""
+
 _REFUSE_TOPIC = """
 UPDATE posts SET refusal = 'topic_deleted', body = NULL, length = 0 WHERE post_id IN (
     SELECT post_id FROM posts WHERE topic_id = %s AND refusal IS NULL ORDER BY post_id FOR UPDATE
@@ -137,6 +141,11 @@ class CorpusStore:
             removed = [row[0] async for row in cursor]
             await _drop(conn, removed)
         return bool(removed)
+
+    async def withdraw_post(self, post_id: PostId) -> bool:
+        """Drop the text, postings and vectors of a post that the public was just seen not to see, whatever its age."""
+        async with transaction(self._pool) as conn:
+            return bool(await _refuse(conn, _WITHDRAW_POST, post_id))
 
     async def remove_topic(self, topic_id: TopicId) -> int:
         """Drop the words of a topic that the public no longer sees, and of its posts; how many posts were dropped."""

@@ -1,0 +1,75 @@
+"""`ariane bench`: measurements that anyone can run."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from service.bench.pipeline import bench_pipeline, read_questions, titles_as_questions
+from service.bench.webhook import bench_webhook
+from service.commands.options import configured
+from service.settings import Settings
+from service.show import bar
+from service.wiring import database_url, open_services
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+@click.group("bench")
+def command() -> None:
+    """Measure this machine: medians and ratios, each compared in one run."""
+
+
+@command.command("webhook")
+@click.option("--requests", default=2000, show_default=True, type=click.IntRange(1, 100_000), help="Of each system.")
+@click.option("--connections", default=8, show_default=True, type=click.IntRange(1, 256))
+@as_json
+@configured
+def webhook(settings: Settings, requests: int, connections: int, as_json: bool) -> None:
+    """Deliveries a second, beside a bare endpoint that does one INSERT."""
+
+    async def run() -> dict[str, Any]:
+        return await bench_webhook(await database_url(settings), requests=requests, connections=connections)
+
+    _print(asyncio.run(run()), as_json=as_json)
+
+
+@command.command("pipeline")
+@click.option(
+    "--questions",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A dataset's questions.yml; titles of the index by default.",
+)
+@click.option("--count", default=100, show_default=True, type=click.IntRange(1, 10_000), help="Questions asked.")
+@as_json
+@configured
+def pipeline(settings: Settings, questions: Path | None, count: int, as_json: bool) -> None:
+    """Time of each stage of an answer, on the index in use."""
+
+    async def run() -> dict[str, Any]:
+        async with open_services(settings, "bench") as services:
+            texts = read_questions(questions, count) if questions else await titles_as_questions(services, count)
+            return await bench_pipeline(services, texts)
+
+    _print(asyncio.run(run()), as_json=as_json)
+
+
+def _print(result: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(result))
+        return
+    columns = list(result["rows"][0])
+    longest = max(row["p95_ms"] for row in result["rows"]) or 1.0
+    table = Table(*columns, "p95", box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for row in result["rows"]:
+        table.add_row(*(str(row[column]) for column in columns), bar(row["p95_ms"] / longest))
+    console = Console(highlight=False)
+    console.print(table)
+    used = ", ".join(f"{name} {value}" for name, value in result["settings"].items())
+    console.print(f"{used}; {result['machine']['cores']} cores", style="dim")
+    if result["ratio"] is not None:
+        console.print(f"ratio {result['ratio']}")
