@@ -10,6 +10,7 @@ _INVISIBLE = re.compile(
     "\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _SPACES = re.compile(r"\s+")
+_BLANK_START = re.compile(r"\A(?:[^\S\n]*+\n)++")
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 
 
@@ -49,7 +50,7 @@ class Page:
 
     def write_code(self, text: str) -> None:
         """Add text whose lines and indentation count; invisible characters are dropped all the same."""
-        self._put(_LINE_ENDS.sub("\n", _INVISIBLE.sub("", text)).strip("\n"))
+        self._put(_BLANK_START.sub("", _LINE_ENDS.sub("\n", _INVISIBLE.sub("", text)).rstrip()))
 
     def mark(self, character: str) -> None:
         """Add a character as it is, one that `write` would drop: a place to find again in the text."""
