@@ -5,17 +5,12 @@ their lexemes. Every writer does, so that none waits for another in a circle.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 
 from service.domain import PostId
 from service.store.pool import Connection
-
-_INSERT = """
-INSERT INTO postings (lexeme, post_id, tf, length)
-SELECT * FROM unnest(%s::text[], %s::bigint[], %s::integer[], %s::integer[]) AS new (lexeme, post_id, tf, length)
-ORDER BY lexeme COLLATE "C", post_id
-"""
 
 _COUNT = """
 INSERT INTO document_frequencies AS stored (lexeme, posts)
@@ -66,11 +61,16 @@ async def _stored(conn: Connection, post_ids: Collection[PostId]) -> dict[PostId
 
 
 async def _insert(conn: Connection, terms: Mapping[PostId, Terms]) -> None:
-    found: Sequence[tuple[str, PostId, int, int]] = [
-        (lexeme, post_id, tf, one.length) for post_id, one in terms.items() for lexeme, tf in one.counts.items()
-    ]
-    if found:
-        await conn.execute(_INSERT, [list(column) for column in zip(*found, strict=True)])
+    by_lexeme: dict[str, list[tuple[PostId, int, int]]] = defaultdict(list)
+    for post_id, one in sorted(terms.items(), key=itemgetter(0)):
+        for lexeme, tf in one.counts.items():
+            by_lexeme[lexeme].append((post_id, tf, one.length))
+    if not by_lexeme:
+        return
+    async with conn.cursor() as cursor, cursor.copy("COPY postings (lexeme, post_id, tf, length) FROM STDIN") as copy:
+        for lexeme in sorted(by_lexeme):  # in the index's order, which saves it a third of its work
+            for posting in by_lexeme[lexeme]:
+                await copy.write_row((lexeme, *posting))
 
 
 async def _count(conn: Connection, change: Counter[str]) -> None:
