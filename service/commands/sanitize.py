@@ -113,9 +113,14 @@ def _sources(given: _Line) -> list[NumberedSource]:
 
 @click.command("sanitize")
 @click.argument("drafts", type=click.File("r", encoding="utf-8", errors="surrogateescape"), default="-")
-@click.option("--jsonl", is_flag=True, required=True, help="Read a JSON object a line from DRAFTS (by default stdin), write one a line.")
+@click.option(
+    "--jsonl",
+    is_flag=True,
+    required=True,
+    help="Read a JSON object a line from DRAFTS (by default stdin), write one a line.",
+)
 @configured
-def command(_settings: Settings, jsonl: bool) -> None:
+def command(_settings: Settings, drafts: TextIO, jsonl: bool) -> None:
     """Say what would be posted of drafts: {"id", "draft", "sources", "zone"?, "lang"?, "base_url"?} a line."""
     del jsonl
     raise SystemExit(sanitize_jsonl(drafts, sys.stdout))

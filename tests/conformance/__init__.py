@@ -1,0 +1,1 @@
+"""Our posts, read by programs that others wrote."""
