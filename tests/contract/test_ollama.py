@@ -307,7 +307,7 @@ async def test_a_cancelled_generation_closes_its_connection(ollama_server: Ollam
     fake = FakeOllama(always=hangs)
     async with ollama_server(fake) as models:
         task = asyncio.create_task(models.complete())
-        while not fake.seen:  # noqa: ASYNC110 - the fake lives in another thread
+        while not fake.seen:
             await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
