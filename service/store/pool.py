@@ -118,20 +118,28 @@ async def open_pool(
         )
         await register_vector_async(conn)
 
+    async def check(conn: Connection) -> None:
+        try:
+            await AsyncConnectionPool.check_connection(conn)
+        except psycopg.Error:
+            await pool.check()  # after a restart all are dead: found one by one, each would cost a longer wait
+            raise
+
     with translated():
         conninfo_to_dict(url)
         async with await AsyncConnection.connect(url, **arguments) as first:
             if await TypeInfo.fetch(first, "halfvec") is None:
                 raise Misconfigured(f"the database is empty: {MIGRATE_FIRST}")
-    async with AsyncConnectionPool[Connection](
+    pool = AsyncConnectionPool[Connection](
         url,
         kwargs=arguments,
         min_size=1,
         max_size=settings.pool_max_size,
         timeout=settings.connect_timeout_seconds,
         configure=configure,
-        check=AsyncConnectionPool.check_connection,
+        check=check,
         name=application_name,
         open=False,
-    ) as pool:
+    )
+    async with pool:
         yield pool
