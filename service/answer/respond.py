@@ -8,7 +8,8 @@ from service.answer.compose import compose
 from service.answer.pipeline import Stages
 from service.answer.ports import FixedReply, FlagReader, Forum, Ledger
 from service.answer.reply import Standing, adopted, deliver, look_again, switched_off
-from service.answer.trigger import Bot, Kind, Trigger, folded_name, place_refusal, post_refusal, read_trigger
+from service.answer.trigger import Bot, Kind, Trigger, place_refusal, post_refusal, read_trigger
+from service.discourse.names import folded_name
 from service.domain import (
     Duplicate,
     Lang,

@@ -1,12 +1,12 @@
 """Which posts ask the bot something, and why the others get no answer (spec P19; docs/discourse, sections 6 and 9)."""
 
 import re
-import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
 
 from service.answer.courtesy import Courtesy, courtesy
 from service.discourse.cooked import Mentioned, find_mentions, question_text
+from service.discourse.names import folded_name
 from service.domain import Post, PostType, SkipReason, Topic, UserId
 
 PUBLIC_ARCHETYPES = frozenset({"regular", "banner"})
@@ -101,11 +101,6 @@ def _first_words(text: str, max_chars: int) -> str:
         return text
     whole, _, _ = text[: max_chars + 1].rpartition(" ")
     return whole.rstrip() or text[:max_chars]
-
-
-def folded_name(username: str) -> str:
-    """Usernames compare NFC-normalised and case-folded (docs/discourse, section 6)."""
-    return unicodedata.normalize("NFC", username).casefold()
 
 
 def _is_own(post: Post, bot: Bot) -> bool:

@@ -119,7 +119,7 @@ def report(answered: Answer, trace: Trace, base_url: str) -> dict[str, Any]:
                 "topic_id": source.topic_id,
                 "post_number": source.post_number,
                 "title": source.title,
-                "url": post_url(base_url, source),
+                "url": post_url(source, base_url),
                 "cosine": source.cosine,
                 "logit": source.logit,
                 "cited": source.n in answered.cited,

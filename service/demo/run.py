@@ -82,7 +82,7 @@ async def _story(plan: Plan, settings: Settings, out: Console, *, once: bool) ->
 
 def _demo_settings(settings: Settings, plan: Plan, url: str) -> Settings:
     forum = settings.forum.model_copy(update={"base_url": plan.forum_url})
-    return Settings(home=plan.home, database={"url": url}, forum=forum, models=settings.models)  # type: ignore[arg-type]  # as YAML gives it
+    return Settings(home=plan.home, database={"url": url}, forum=forum, models=settings.models)
 
 
 async def _index(plan: Plan, services: Services, out: Console) -> None:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
-from unicodedata import normalize
 from urllib.parse import quote
 
 from service.answer.ports import CreatedReply
 from service.discourse.calls import UNSEEN, ForumCalls
+from service.discourse.names import folded_name
 from service.discourse.shapes import (
     Fields,
     categories_from_json,
@@ -37,7 +37,7 @@ class DiscourseClient:
     def __init__(
         self, base_url: str, *, api_key: str, bot_username: str, timeout_seconds: float, attempts: int
     ) -> None:
-        self._bot = _folded(bot_username)
+        self._bot = folded_name(bot_username)
         self._calls = ForumCalls(
             base_url, api_key=api_key, bot_username=bot_username, timeout_seconds=timeout_seconds, attempts=attempts
         )
@@ -159,7 +159,8 @@ class DiscourseClient:
     def _ours(self, posts: list[Fields], number: int) -> CreatedReply | None:
         for post in posts:
             # The published contract gives the number as text.
-            if str(post.get("reply_to_post_number")) == str(number) and _folded(post.get("username")) == self._bot:
+            to_it = str(post.get("reply_to_post_number")) == str(number)
+            if to_it and folded_name(str(post.get("username"))) == self._bot:
                 return _created(post)
         return None
 
@@ -184,7 +185,3 @@ def _created(fields: Fields) -> CreatedReply:
 def _chunks(post_ids: list[PostId]) -> Iterator[list[int]]:
     for start in range(0, len(post_ids), CHUNK):
         yield [int(post_id) for post_id in post_ids[start : start + CHUNK]]
-
-
-def _folded(username: object) -> str:
-    return normalize("NFC", username).casefold() if isinstance(username, str) else ""

@@ -3,12 +3,12 @@
 import html
 import re
 from enum import StrEnum
-from unicodedata import normalize
 from urllib.parse import unquote
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from service.discourse.depth import is_too_deep
+from service.discourse.names import folded_name
 from service.discourse.page import Gap, Page
 
 MAX_COOKED_CHARS = 300_000
@@ -53,7 +53,7 @@ def find_mentions(cooked: str, username: str) -> Mentioned:
     Resolved mentions count (`a.mention` whose text or link names the account), and so does `@name` written in code,
     where Discourse makes no link. Names are compared NFC-normalised and case-folded.
     """
-    name = _folded(username)
+    name = folded_name(username)
     if not _may_name(cooked, name):
         return Mentioned.NONE
     root = _parsed(cooked)
@@ -63,7 +63,7 @@ def find_mentions(cooked: str, username: str) -> Mentioned:
     while waiting:
         node, place = waiting.pop()
         if node.is_text_node:
-            if place is Mentioned.IN_CODE and written.search(_folded(node.text_content or "")):
+            if place is Mentioned.IN_CODE and written.search(folded_name(node.text_content or "")):
                 places.add(place)
             continue
         if place is Mentioned.PLAIN:
@@ -85,7 +85,7 @@ def plain_text(cooked: str) -> str:
 
 def question_text(cooked: str, username: str) -> str:
     """The plain text of a post without its mentions of `username`."""
-    text = _text(cooked, mention=_folded(username))
+    text = _text(cooked, mention=folded_name(username))
     text = _BEFORE_STOP.sub("", _OPENS_LINE.sub("", text))
     return re.sub(r"\n{3,}", "\n\n", text.replace(_GONE + " ", "").replace(_GONE, "")).strip()
 
@@ -178,15 +178,12 @@ def _emoji(node: LexborNode) -> str:
 
 def _may_name(cooked: str, name: str) -> bool:
     """A cheap look that spares most posts the parser: the name as it is, or percent-encoded in a link."""
-    return name in _folded(cooked) or (not name.isascii() and "%" in cooked)
+    return name in folded_name(cooked) or (not name.isascii() and "%" in cooked)
 
 
 def _is_mention_of(node: LexborNode, name: str) -> bool:
     if node.tag != "a" or "mention" not in _classes(node):
         return False
     link = _PROFILE.search(node.attributes.get("href") or "")
-    return _folded(node.text().strip()) == f"@{name}" or (link is not None and _folded(unquote(link[1])) == name)
-
-
-def _folded(text: str) -> str:
-    return normalize("NFC", normalize("NFC", text).casefold())
+    shown = folded_name(node.text().strip())
+    return shown == f"@{name}" or (link is not None and folded_name(unquote(link[1])) == name)

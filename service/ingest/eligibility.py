@@ -1,19 +1,14 @@
 """Which posts an anonymous reader sees and may be answered with (spec P4): one pure function."""
 
-import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from service.discourse.names import folded_name
 from service.domain import Category, Post, PostType, Topic
 from service.ingest.ports import Refusal
 
 PUBLIC_ARCHETYPE = "regular"
 BANNER = "banner"
-
-
-def folded_name(username: str) -> str:
-    """Usernames compare NFC-normalised and case-folded (docs/discourse, section 6)."""
-    return unicodedata.normalize("NFC", username).casefold()
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ class Corpus(Protocol):
         ...
 
     async def withdraw_post(self, post_id: PostId) -> bool:
-        """Drop the text of a post that the public was just seen not to see, whatever its age; False when none is kept."""
+        """Drop the text of a post that the public was found not to see, whatever its age; False when none was kept."""
         ...
 
     async def remove_topic(self, topic_id: TopicId) -> int:

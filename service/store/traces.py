@@ -8,7 +8,7 @@ from service.domain import Mode, PostId, Source, Trace, Zone
 from service.store.pool import Pool, connection
 
 _LATEST = """
-SELECT outcome, reason, recorded_at, trace, coalesce(answers.cited, '{}')
+SELECT traces.outcome, traces.reason, traces.recorded_at, traces.trace, coalesce(answers.cited, '{}')
 FROM traces LEFT JOIN answers USING (post_id)
 WHERE post_id = %s ORDER BY recorded_at DESC, trace_id DESC LIMIT 1
 """

@@ -6,8 +6,8 @@ from typing import assert_never
 
 from service.discourse.cooked import Mentioned, find_mentions
 from service.discourse.events import CategoryEvent, PostEvent, PostEventName, Stored, TopicEvent, TopicEventName
+from service.discourse.names import folded_name
 from service.domain import Category, CategoryId, Post, PostType, TopicId
-from service.ingest.eligibility import folded_name
 from service.jobs import CATEGORIES, NewJob, TaskName
 
 

@@ -59,7 +59,7 @@ class Loop:
         body: dict[str, Any] = {"raw": raw, "topic_id": topic}
         if reply_to is not None:
             body["reply_to_post_number"] = reply_to
-        answer = await self.client.post("/posts.json", json=body, headers={"Api-Key": ADMIN_KEY, "Api-Username": by})
+        answer = await self.client.post("/posts.json", json=body, headers=acting_as(by))
         assert answer.status_code == 200, answer.text
         created: dict[str, Any] = answer.json()
         return created
@@ -104,6 +104,10 @@ class Loop:
         return await TraceStore(self.services.pool).latest(PostId(post_id))
 
 
+def acting_as(username: str) -> list[tuple[bytes, bytes]]:
+    return [(b"Api-Key", ADMIN_KEY.encode()), (b"Api-Username", username.encode())]
+
+
 @asynccontextmanager
 async def whole_loop(database_url: str, folder: Path, *, answering: str = "on", **forum: Any) -> AsyncIterator[Loop]:
     """A forum with the tiny content, indexed and switched on; everything stops with the block."""
@@ -121,6 +125,9 @@ async def whole_loop(database_url: str, folder: Path, *, answering: str = "on", 
         await flags.set("posts_pipeline", "on", by="test", reason="test")
         await flags.set("answering", answering, by="test", reason="test")
         await stack.enter_async_context(serving(simulator, forum_socket))
+        webhooks = room_of(simulator).webhooks
+        assert webhooks is not None
+        stack.push_async_callback(webhooks.close)
         await stack.enter_async_context(serving(create_app(settings, services.pool), web_socket))
         client = await stack.enter_async_context(httpx.AsyncClient(base_url=base_url, timeout=10))
         yield Loop(settings, services, room_of(simulator), webhook_url, client)

@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from service.discourse.names import folded_name
 from service.domain import Category, CategoryId, Post, PostId, PostType, Topic, TopicId, UserId
-from service.ingest.eligibility import IndexRules, folded_name, public_part, refusal
+from service.ingest.eligibility import IndexRules, public_part, refusal
 from service.ingest.ports import Refusal
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
