@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -51,15 +51,14 @@ def stop(home: Path) -> None:
     if not (home / SUPERVISOR_LOCK).exists():
         return
     with locked(home / START_LOCK):
-        if not _supervised(home):
-            if postmaster(home / DATA_FOLDER) is None:
-                return
-            _start(home, STOP_SECONDS)
-        os.kill(int((home / SUPERVISOR_LOCK).read_text().split()[0]), signal.SIGTERM)
         deadline = time.monotonic() + STOP_SECONDS
-        while _supervised(home):
+        while (supervised := _supervised(home)) or postmaster(home / DATA_FOLDER) is not None:
             if time.monotonic() > deadline:
                 raise Transient(f"the embedded Postgres in {home} does not stop; see {home / LOG}")
+            if not supervised:
+                _start(home, STOP_SECONDS)  # a supervisor was killed: the new one adopts its server, and knows its end
+            with suppress(ProcessLookupError):
+                os.kill(int((home / SUPERVISOR_LOCK).read_text().split()[0]), signal.SIGTERM)
             time.sleep(0.05)
 
 
@@ -99,11 +98,11 @@ def _supervised(home: Path) -> bool:
 
 
 def postmaster(data: Path) -> psutil.Process | None:
-    """The server process that its pid file names, if that process lives and is one."""
+    """The server that its pid file names, if a server of this data folder lives under that number."""
     try:
         process = psutil.Process(int((data / "postmaster.pid").read_text().split("\n", 1)[0]))
-        return process if process.name() == "postgres" else None
-    except (FileNotFoundError, ValueError, psutil.NoSuchProcess):
+        return process if process.name() == "postgres" and Path(process.cwd()).samefile(data) else None
+    except (FileNotFoundError, ValueError, psutil.NoSuchProcess, psutil.AccessDenied):
         return None
 
 

@@ -72,8 +72,10 @@ def _serve(home: Path) -> str:
     os.environ["XDG_RUNTIME_DIR"] = str(_runtime_folder(home))
     data = home / DATA_FOLDER
     initialised = data / _INITIALISED
-    if data.exists() and not initialised.exists() and postmaster(data) is None:
-        shutil.rmtree(data)  # an interrupted initdb: nobody was ever given its address
+    if postmaster(data) is None:
+        (data / "postmaster.pid").unlink(missing_ok=True)  # its number may be another process's by now
+        if data.exists() and not initialised.exists():
+            shutil.rmtree(data)  # an interrupted initdb: nobody was ever given its address
     data.mkdir(exist_ok=True)
     server = _handle(data)
     with psycopg.connect(_dsn(server, "postgres"), autocommit=True) as conn:
