@@ -25,12 +25,17 @@ _GENERIC = (
     "watch webcam win work works world wtf xyz zip zone ddd example test invalid localhost local internal lan "
     "home corp рф онлайн сайт москва бел укр 中国 中國 台湾 网址 公司 我爱你"
 )
-# Endings that are also those of file names, and words that follow a full stop where a space is missing.
+# Endings that are also those of file names, words that follow a full stop where a space is missing, and what
+# programs and products are called.
 _FILE_ENDINGS = "py sh rs pl pm md cc so ps mm ml mk ph gd ai st tf in zip mov app plus page"
 _WORD_ENDINGS = "is it as at be by do in my no so to am et la ne ma sa il id us one how help run work works"
+_OBJECT_NAMES = "self this system os math string array console window document microsoft"
+_MEMBER_NAMES = "io net name me info id is in as to text"
 _PRODUCT_NAMES = "asp.net vb.net ado.net ml.net paint.net socket.io"
 ENDINGS = frozenset(_COUNTRIES.split()) | frozenset(_GENERIC.split())
-_FILES, _WORDS, _PRODUCTS = (frozenset(words.split()) for words in (_FILE_ENDINGS, _WORD_ENDINGS, _PRODUCT_NAMES))
+_FILES, _WORDS = frozenset(_FILE_ENDINGS.split()), frozenset(_WORD_ENDINGS.split())
+_OBJECTS, _MEMBERS = frozenset(_OBJECT_NAMES.split()), frozenset(_MEMBER_NAMES.split())
+_PRODUCTS = frozenset(_PRODUCT_NAMES.split())
 
 HOST = re.compile(
     r"(?<![\w@])(?P<host>(?:[\w-]{1,63}\.){1,8}(?P<ending>xn--[\w-]{1,59}|[^\W\d_]{2,24}))(?![^\W_]|-\w)\.?"
@@ -49,6 +54,8 @@ def verdict(match: re.Match[str]) -> Verdict:
     if match["path"] or match["port"] or host.lower().startswith("www."):
         return "remove"
     if host.lower() in _PRODUCTS or lower in _FILES:
+        return "code"
+    if host.count(".") == 1 and host.split(".")[0].lower() in _OBJECTS and lower in _MEMBERS:
         return "code"
     before = host[-len(ending) - 2]
     if (lower in _WORDS and host.count(".") == 1) or (ending.istitle() and before.islower() and len(ending) <= 3):

@@ -33,7 +33,7 @@ _TAIL = re.compile(_DESTINATION)
 _REFERENCE = re.compile(r"\[(?P<label>[^\[\]]{1,200})\](?:\[(?P<ref>[^\[\]]{0,200})\])?")
 _SECOND_LABEL = re.compile(r"\[([^\[\]]{0,200})\]")
 _GLUED_LABEL = re.compile(r"\[[^\[\]\n]{0,60}\](?!\])")
-_AUTOLINK = re.compile(r"<(?:[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]{0,2000}+|[^\s<>@]{1,100}@[^\s<>]{1,200}+)>")
+_AUTOLINK = re.compile(r"<(?:[A-Za-z][A-Za-z0-9+.-]{1,31}:(?!:)[^\s<>]{0,2000}+|[^\s<>@]{1,100}@[^\s<>]{1,200}+)>")
 _TAG = re.compile(
     r"<(?P<close>/?)(?P<name>[A-Za-z][\w:-]{0,40}+)"
     r"(?P<rest>(?:[\s/](?:[^<>\"']|\"[^\"]{0,2000}+\"|'[^']{0,2000}+'){0,1000}+)?)>"

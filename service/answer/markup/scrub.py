@@ -51,15 +51,18 @@ _MASS = re.compile(r"[@＠﹫]+(?:here|all|everyone|everybody|channel|staff-all)
 _AT = re.compile(r"[@＠﹫]+(?=[^\s@]|$)")
 # A colour needs a digit and a letter: without the one it may be a word, without the other a number.
 _HEX = r"(?<![\w&])#(?=[0-9a-f]*\d)(?=\d*[a-f])(?:[0-9a-f]{8}|[0-9a-f]{6}|[0-9a-f]{3,4})(?![\w:-])"
-_NAME = re.compile(f"{HOST.pattern}|{_HEX}", re.IGNORECASE)
+_DIRECTIVE = r"(?<![^\s(])#(?:include|define|undef|ifn?def|if|elif|else|endif|pragma|import|version|region)(?![\w:-])"
+_NAME = re.compile(f"{HOST.pattern}|{_HEX}|{_DIRECTIVE}", re.IGNORECASE)
 _ESCAPABLE = re.compile(r"[\\`*_\[\]<>~#|&]")
 _MAYBE_LINK = re.compile(r"\w\.\w|//|:\S|@")
 _HASH = re.compile(
-    rf"(?<![^\W_])(?!{_HEX})[#＃﹟]+(?=[^\W\d]|[\u00c0-\u1fff\u2c00-\ud7ff]|\d+(?:[^\W\d]|[-:])|[:-]|\s*\Z)",
+    rf"(?<![^\W_])(?!{_HEX}|{_DIRECTIVE})[#＃﹟]+(?=[^\W\d]|[\u00c0-\u1fff\u2c00-\ud7ff]|\d+(?:[^\W\d]|[-:])|[:-]|\s*\Z)",
     re.IGNORECASE,
 )
-_EMPTY = re.compile(r"[ \t]*(?:\([\s,;]*\)|\[\s*\]|<\s*>|«\s*»|“\s*”)")
-_COMMAS = re.compile(r"([,;:])(?:\s*,)+")
+_EMPTY = re.compile(
+    rf"\([\s,;]*{GAP}[\s,;{GAP}]*\)|\[\s*{GAP}[\s{GAP}]*\]|<\s*{GAP}[\s{GAP}]*>|«\s*{GAP}[\s{GAP}]*»|“\s*{GAP}[\s{GAP}]*”"
+)
+_COMMAS = re.compile(rf"([,;:])(?:[ \t]*{GAP}[ \t{GAP}]*,)+")
 _HOLE = re.compile(rf"[ \t]*{GAP}[ \t{GAP}]*")
 
 
@@ -189,7 +192,8 @@ def _close_gaps(text: str) -> str:
             return ""
         return " " if len(match[0].strip(GAP)) or match[0][0] != GAP or (before.isalnum() and after.isalnum()) else ""
 
-    return _COMMAS.sub(r"\1", _EMPTY.sub("", _HOLE.sub(close, text)))
+    text = _COMMAS.sub(rf"\1{GAP}", _EMPTY.sub(GAP, text))
+    return _HOLE.sub(close, text)
 
 
 def _inert_names(text: str) -> list[Text | CodeSpan]:

@@ -101,4 +101,9 @@ def _is_entry(line: tuple[Inline, ...]) -> bool:
     if not text or len(text) > _LONGEST_ENTRY:
         return len(text) == 0
     first = next(leaves(line), None)
-    return isinstance(first, Cite) or bool(_NUMBERED.match(text)) or text[-1] not in ".!?…:;"
+    return (
+        isinstance(first, Cite)
+        or bool(_NUMBERED.match(text))
+        or text[-1] not in ".!?…:;"
+        or bool(_HEADING.fullmatch(text))
+    )
