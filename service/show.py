@@ -10,9 +10,11 @@ from rich.text import Text
 
 from service.domain import Mode, RerankerProfile, Source, Zone
 
-BAR_CELLS = 12
+BAR_CELLS = 8
 LOGIT_SPAN = 8.0
 """Logits are drawn from -LOGIT_SPAN to +LOGIT_SPAN; what lies beyond fills or empties the bar."""
+STAGES = ("retrieve", "rerank", "evidence", "generate", "sanitize")
+"""The order in which a stored trace, which has none, is told."""
 ZONE_STYLE = {Zone.NORMAL: "green", Zone.WEAK: "yellow", Zone.ABSTAIN: "red"}
 
 
@@ -45,10 +47,10 @@ def bar(share: float, cells: int = BAR_CELLS) -> str:
 
 def _sources(sources: Sequence[Source], cited: Sequence[int], profile: RerankerProfile) -> Table:
     table = Table(box=None, padding=(0, 1), header_style="dim", expand=False)
-    table.add_column("")
-    table.add_column("source", overflow="ellipsis", no_wrap=True, max_width=44)
-    table.add_column("cosine")
-    table.add_column("logit")
+    table.add_column("", no_wrap=True, min_width=3)
+    table.add_column("source", overflow="ellipsis", no_wrap=True, max_width=36)
+    table.add_column("cosine", no_wrap=True)
+    table.add_column("logit", no_wrap=True)
     for source in sources:
         mark = Text(f"[{source.n}]", style="bold" if source.n in cited else "dim")
         title = Text(f"{source.title} #{source.post_number}", style="" if source.n in cited else "dim")
@@ -80,8 +82,12 @@ def _how(zone: Zone | None, mode: Mode | None, profile: RerankerProfile) -> Text
     )
 
 
+def _place(stage: str) -> int:
+    return STAGES.index(stage) if stage in STAGES else len(STAGES)
+
+
 def _times(timings_ms: Mapping[str, float]) -> Text:
     line = Text("time ", style="dim")
-    for stage, ms in timings_ms.items():
+    for stage, ms in sorted(timings_ms.items(), key=lambda item: _place(item[0])):
         line.append(f"{stage} {ms:.0f} ms  ", style="dim")
     return line
