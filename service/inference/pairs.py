@@ -33,12 +33,14 @@ def pairs(question: str, candidates: Sequence[Candidate], options: PairOptions) 
     """
     texts = [pair_text(candidate, options) for candidate in candidates]
     room = options.window_tokens - _SPECIAL_TOKENS
+    if len(question) + max(map(len, texts), default=0) <= room:  # no text is estimated at more tokens than characters
+        return sendable(question), texts
     reserved = min(max(map(estimated_tokens, texts), default=0.0), room / 2)
     return _first_tokens(sendable(question), room - reserved), texts
 
 
 def _first_tokens(text: str, tokens: float) -> str:
-    if len(text) <= tokens or estimated_tokens(text) <= tokens:  # no piece is more tokens than characters
+    if estimated_tokens(text) <= tokens:
         return text
     left = tokens
     for word in re.finditer(r"\S+", text):

@@ -45,6 +45,10 @@ class Pods:
         self._resting: dict[str, float] = {}
         self._next = itertools.count()
 
+    @property
+    def count(self) -> int:
+        return len(self._addresses)
+
     async def pick(self) -> str:
         """The next address; one that failed lately only when all did. Raises Transient when the name is unknown."""
         if not self._addresses or self._clock() >= self._refresh_at:

@@ -111,11 +111,14 @@ class TeiServer:
                 raise self._translated(exc, path, suspect=suspect) from exc
 
     async def _tries(self, method: str, path: str, body: Mapping[str, object] | None) -> object:
-        """Every call may be repeated: a pod that fails rests, and the next one is asked after a short, random wait."""
+        """Every call may be repeated: a pod that fails rests, and the next one is asked after a short, random wait.
+
+        A pod among others may take half of the deadline, so that a silent one leaves time to ask another.
+        """
         for attempt in range(1, self._options.attempts + 1):
             address = await self._pods.pick()
             try:
-                return await self._remote(address).json(method, path, body=body)
+                return await self._try(address, method, path, body)
             except Transient as exc:
                 self._pods.failed(address)
                 wait = self._options.retry_base_seconds * 2 ** (attempt - 1) * self._rng.uniform(0.5, 1.5)
@@ -124,6 +127,14 @@ class TeiServer:
                     raise
             await asyncio.sleep(wait)
         raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def _try(self, address: str, method: str, path: str, body: Mapping[str, object] | None) -> object:
+        bound = self._options.timeout_seconds / (1 if self._pods.count == 1 else 2)
+        try:
+            async with asyncio.timeout(bound):
+                return await self._remote(address).json(method, path, body=body)
+        except TimeoutError as exc:
+            raise Transient(f"{self.name}: no answer of {address} in {bound:g} s") from exc
 
     def _remote(self, address: str) -> Remote:
         if address not in self._remotes:

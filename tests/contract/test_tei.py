@@ -390,6 +390,17 @@ async def test_requests_spread_over_the_pods_and_a_dead_one_costs_one_retry() ->
     assert set(fake.hosts) == {f"tei.models:{port}"}, "the pods see the service's name"
 
 
+async def test_a_silent_pod_leaves_time_to_ask_another() -> None:
+    fake = FakeTei()
+    with served(fake) as url:
+        options = TeiOptions(f"http://tei.models:{url.rsplit(':', 1)[1]}", timeout_seconds=2, retry_base_seconds=0.001)
+        server = TeiServer("tei", options, resolve=Pods(["127.0.0.1", "127.0.0.1"]))
+        await server.info()
+        fake.faults.append(hangs)
+        assert len(await reranker(server).rerank("valve", candidates(4))) == 4
+        await server.aclose()
+
+
 async def test_an_unknown_name_is_transient() -> None:
     async def unknown(host: str, port: int) -> list[str]:
         raise OSError("Name or service not known")
