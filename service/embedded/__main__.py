@@ -3,6 +3,7 @@
 import argparse
 import fcntl
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -38,6 +39,7 @@ SERVER_SETTINGS = {
 }
 _INITIALISED = "ariane-initialised"
 _SOCKET_PATH_BYTES = 103
+_SAID = re.compile(r"^(initdb|pg_ctl): (?!hint|detail)|\b(FATAL|PANIC): ")
 
 
 def _supervise(home: Path, idle_stop_seconds: float, report: IO[str]) -> None:
@@ -156,14 +158,16 @@ def _clients(dsn: str) -> int:
 
 def _explain(exc: BaseException, home: Path) -> str:
     """One line for the person who must act."""
-    log = f"see {home / LOG} and {home / DATA_FOLDER / 'log'}"
     if isinstance(exc, ImportError):
         return f"no embedded Postgres exists for this platform ({exc}): set database.url to a Postgres of your own"
     if "useradd" in str(exc):
-        return f"as root, the embedded Postgres needs the command useradd (Debian: passwd) to make its user: {exc}"
+        return f"as root, the embedded Postgres needs the command useradd (Debian: passwd) to make its user, {INSTEAD}"
     if isinstance(exc, PermissionError):
         return f"{exc}: set ARIANE_HOME to a folder of yours, {INSTEAD}"
-    return f"the embedded Postgres in {home} can't start ({exc}): {log}, {INSTEAD}"
+    # Postgres's programs have said why on stderr, which is our log.
+    said = [line for line in (home / LOG).read_text(errors="replace").splitlines() if _SAID.search(line)]
+    why = said[-1] if said else str(exc)
+    return f"the embedded Postgres in {home} can't start ({why}): see {home / LOG}, {INSTEAD}"
 
 
 def main() -> None:

@@ -146,6 +146,18 @@ def test_a_stale_pid_file_misleads_nobody(home: Path) -> None:
     assert answer(ensure_running(home, idle_stop_seconds=300)) == "1"
 
 
+def test_a_server_that_cannot_start_says_why(home: Path) -> None:
+    ensure_running(home, idle_stop_seconds=300)
+    stop(home)
+    broken = home / DATA_FOLDER / "postgresql.auto.conf"
+    settings = broken.read_text()
+    broken.write_text(settings + "nonsense = 1\n")
+    with pytest.raises(Misconfigured, match=r"FATAL: .* contains errors"):
+        ensure_running(home, idle_stop_seconds=300)
+    broken.write_text(settings)
+    assert answer(ensure_running(home, idle_stop_seconds=300)) == "1"
+
+
 def test_an_interrupted_first_start_is_begun_again() -> None:
     with tempfile.TemporaryDirectory(prefix="ariane-embedded-") as folder:
         half = Path(folder) / DATA_FOLDER
