@@ -20,6 +20,7 @@ PAIR_FEATURES = (
     "title_coverage",  # share of the question's lexemes in the title, by their weight
     "bigrams",  # share of the question's pairs of neighbours that are neighbours there too
     "log_length",  # of the body, in characters
+    "asks",  # share of the body's sentences that end in a question mark
 )
 LIST_FEATURES = (
     "top_cosine",
@@ -67,6 +68,7 @@ def features(question: Sequence[str], candidates: Sequence[Candidate]) -> Featur
             _share(weights, frozenset(titles[i])),
             bigrams[i],
             math.log1p(len(one.body)),
+            one.body.count("?") / (1 + one.body.count(".") + one.body.count("?")),
         )
         for i, one in enumerate(candidates)
     ]
