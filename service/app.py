@@ -23,6 +23,8 @@ from service.telemetry import log
 from service.webhook.categories import cached
 from service.webhook.route import Hook, webhook_router
 
+BACKLOG = 2048
+
 CHECK_SECONDS = 3.0
 """Longest wait of one readiness check."""
 
@@ -128,9 +130,15 @@ class _SecurityHeaders:
 def listen(settings: WebSettings) -> socket.socket:
     """A socket bound to the configured address; raises Misconfigured when it is taken or not ours."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    # With the protocol named, asyncio turns Nagle's algorithm off: else an answer in two writes waits 40 ms.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server((settings.host, settings.port), family=family, backlog=2048)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((settings.host, settings.port))
+        listening.listen(BACKLOG)
+        return listening
     except OSError as exc:
+        listening.close()
         where = f"{settings.host}:{settings.port}"
         raise Misconfigured(f"web.port: cannot listen on {where} ({exc.strerror}); set another web.port") from exc
 
