@@ -90,13 +90,8 @@ def _clean(draft: str, sources: int, prompt: str, removed: Counter[str]) -> tupl
 
 def _bounded(text: str, removed: Counter[str]) -> str:
     """The beginning of a text that is far longer than any post, so that no time is spent on the rest."""
-    lines = text[:_LONGEST_TEXT].split("\n")
-    kept = (
-        lines[: min(_MOST_LINES, len(lines) - 1)]
-        if len(text) > _LONGEST_TEXT and len(lines) > 1
-        else lines[:_MOST_LINES]
-    )
-    bounded = "\n".join(kept)
+    kept = text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT].rsplit(" ", 1)[0]
+    bounded = "\n".join(kept.split("\n")[:_MOST_LINES])
     removed["cut"] += len(bounded) < len(text)
     return bounded
 

@@ -195,7 +195,7 @@ def test_a_draft_in_another_language_is_not_posted(lang: str, draft: str, posted
     [
         *("[", "]", "[a", "[a](", "](", "![", "[[1,", "[quote=", "[a\n", "<", "<a ", "<a b='", "<!--", "<think>"),
         *("`", "``` ", "```\n", "*", "*a **a ", "~~a ", "> ", "- ", "- a\n", "|", "|a|b\n|-|-\n", "\\", "("),
-        *("&", "@", "a.", "http://", "a", "a\u0301", "As an AI, I "),
+        *("&", "@", "a.", "http://", "a", "a\u0301", "As an AI, I ", "_a_ ", "**a** ", "main.py ", "[[1]] "),
     ],
 )
 def test_a_hundred_kilobytes_of_anything_take_little_time(unit: str) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 
 from service.answer.markup.tree import Block, Heading, Inline, Paragraph, Styled, Text, joined, lines, plain, rewritten
 
-_START = r"(?:(?<=[.!?…]\s)|(?<=\n)|\A\s*)"
+_START = r"(?:(?<=[.!?…]\s)|(?<=\n)|\A)\s*"
 _SELF = (
     r"as an? (?:large )?(?:language model|llm|ai language model|ai (?:assistant|chatbot|model))\b"
     r"|as an ai\b(?=[^.!?\n]{0,40}\bi\b)"

@@ -26,6 +26,7 @@ from service.answer.markup.tree import (
     Styled,
     Table,
     Text,
+    append,
     merged,
 )
 
@@ -214,21 +215,21 @@ def _tidy(nodes: Iterable[Inline], within: frozenset[Mark] = frozenset()) -> tup
     tidy: list[Inline] = []
     for node in nodes:
         if not isinstance(node, Styled):
-            tidy.append(node)
-        elif node.mark in within:
-            tidy += _tidy(node.children, within)
-        else:
-            before, children, after = _outer_space(_tidy(node.children, within | {node.mark}))
-            last = tidy[-1] if tidy else None
-            if isinstance(last, Styled) and last.mark == node.mark and not before:
-                tidy[-1] = Styled(node.mark, merged((*last.children, *children)))
-            elif children:
-                tidy += (Text(before), Styled(node.mark, children))
-            else:
-                tidy.append(Text(before))
-            tidy.append(Text(after))
-            tidy = list(merged(tidy))
-    return merged(tidy)
+            append(tidy, node)
+            continue
+        if node.mark in within:
+            for child in _tidy(node.children, within):
+                append(tidy, child)
+            continue
+        before, children, after = _outer_space(_tidy(node.children, within | {node.mark}))
+        append(tidy, Text(before))
+        last = tidy[-1] if tidy else None
+        if isinstance(last, Styled) and last.mark == node.mark:
+            tidy[-1] = Styled(node.mark, merged((*last.children, *children)))
+        elif children:
+            tidy.append(Styled(node.mark, children))
+        append(tidy, Text(after))
+    return tuple(tidy)
 
 
 def _outer_space(children: Sequence[Inline]) -> tuple[str, tuple[Inline, ...], str]:

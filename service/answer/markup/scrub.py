@@ -142,24 +142,25 @@ def _once(text: str, closed: frozenset[str], removed: Counter[str]) -> str:
         (_UPLOAD_NAME, "image", gap),
         (_MASS, "mention", gap),
         (_AT, "mention", gap),
-        (_HASH, "hashtag", gap),
     )
     for pattern, kind, replacement in passes:
-        text = _replace(text, pattern, replacement, kind, removed)
-    return text
+        text = _replace(text, _fold(text), pattern, replacement, kind, removed)
+    # A superscript two is a digit only when folded, and a hashtag as it stands.
+    return _replace(text, text, _HASH, gap, "hashtag", removed)
 
 
 def _replace(
     text: str,
+    searched: str,
     pattern: re.Pattern[str],
     replacement: Callable[[re.Match[str]], str | None],
     kind: str,
     removed: Counter[str],
 ) -> str:
-    """Replace what matches once look-alike characters are folded; None leaves a match as it is."""
+    """Replace in `text` what matches in `searched`, its image of the same length; None leaves a match as it is."""
     kept: list[str] = []
     start = 0
-    for match in pattern.finditer(_fold(text)):
+    for match in pattern.finditer(searched):
         new = replacement(match)
         if new is None:
             continue

@@ -118,15 +118,20 @@ def plain(inlines: Iterable[Inline]) -> str:
     return "".join(node.text if isinstance(node, Text) else " " for node in leaves(inlines))
 
 
+def append(run: list[Inline], node: Inline) -> None:
+    """Add a node to a run: an empty text not at all, a text after a text as one with it."""
+    last = run[-1] if run else None
+    if isinstance(node, Text) and isinstance(last, Text):
+        run[-1] = Text(last.text + node.text)
+    elif not isinstance(node, Text) or node.text:
+        run.append(node)
+
+
 def merged(nodes: Iterable[Inline]) -> tuple[Inline, ...]:
     """The run with neighbouring texts made one, and empty ones dropped."""
     run: list[Inline] = []
     for node in nodes:
-        last = run[-1] if run else None
-        if isinstance(node, Text) and isinstance(last, Text):
-            run[-1] = Text(last.text + node.text)
-        elif not isinstance(node, Text) or node.text:
-            run.append(node)
+        append(run, node)
     return tuple(run)
 
 

@@ -23,13 +23,15 @@ Measure = Callable[[Sequence[Block]], int]
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'»”)\]]*(?=\s|\Z)|\n")
 
 
-def cut(blocks: Sequence[Block], limit: int, measure: Measure) -> tuple[Block, ...]:
-    """As much of the beginning of `blocks` as measures at most `limit` characters when written."""
-    if measure(blocks) <= limit:
+def cut(blocks: Sequence[Block], limit: int, measure: Measure, whole: int | None = None) -> tuple[Block, ...]:
+    """As much of the beginning of `blocks` as measures at most `limit`; `whole` is what all of them do, if known."""
+    whole = measure(blocks) if whole is None else whole
+    if whole <= limit:
         return tuple(blocks)
-    fitting = _longest(len(blocks), limit, lambda count: measure(blocks[:count]))
+    fitting = _longest(len(blocks), limit, lambda count: measure(blocks[:count]), whole)
     kept = tuple(blocks[:fitting])
-    shorter = _shortened(blocks[fitting], limit, lambda block: measure((*kept, block)))
+    over = whole if fitting + 1 == len(blocks) else measure(blocks[: fitting + 1])
+    shorter = _shortened(blocks[fitting], limit, lambda block: measure((*kept, block)), over)
     if shorter is not None:
         return (*kept, shorter)
     end = len(kept)
@@ -38,14 +40,14 @@ def cut(blocks: Sequence[Block], limit: int, measure: Measure) -> tuple[Block, .
     return kept[:end]
 
 
-def _longest(most: int, limit: int, measure: Callable[[int], int]) -> int:
+def _longest(most: int, limit: int, measure: Callable[[int], int], longest: int) -> int:
     """A count below `most` that measures at most `limit`: the largest, or one within a hundredth of the limit.
 
     Each guess supposes that length grows evenly between the two counts that enclose the answer, every other that the
-    answer lies midway: a long draft is measured a few times only.
+    answer lies midway: a long draft is measured a few times only. `longest` is what `most` measures.
     """
     low, shortest = 0, measure(0)
-    high, longest = most, measure(most)
+    high = most
     middle = False
     while high - low > 1 and limit - shortest > limit // 100:
         even = low + (limit - shortest) * (high - low) // max(1, longest - shortest)
@@ -59,29 +61,30 @@ def _longest(most: int, limit: int, measure: Callable[[int], int]) -> int:
     return low
 
 
-def _shortened(block: Block, limit: int, measure: Callable[[Block], int]) -> Block | None:
+def _shortened(block: Block, limit: int, measure: Callable[[Block], int], whole: int) -> Block | None:
+    """The beginning of a block that measures `whole`, more than `limit`; None where none of it fits."""
     match block:
         case Paragraph(inlines):
             size = sum(_size(node) for node in inlines)
-            count = _longest(size, limit, lambda most: measure(Paragraph(_first(inlines, most))))
+            count = _longest(size, limit, lambda most: measure(Paragraph(_first(inlines, most))), whole)
             run = _at_sentence(_first(inlines, count))
             return Paragraph(run) if run else None
         case CodeBlock(info, text):
             rows = text.split("\n")
-            count = _longest(len(rows), limit, lambda most: measure(CodeBlock(info, "\n".join(rows[:most]))))
+            count = _longest(len(rows), limit, lambda most: measure(CodeBlock(info, "\n".join(rows[:most]))), whole)
             return CodeBlock(info, "\n".join(rows[:count])) if count else None
         case Quote(inner):
-            quoted = cut(inner, limit, lambda blocks: measure(Quote(tuple(blocks))))
+            quoted = cut(inner, limit, lambda blocks: measure(Quote(tuple(blocks))), whole)
             return Quote(quoted) if quoted else None
         case Listing(start, tight, items):
-            count = _longest(len(items), limit, lambda most: measure(Listing(start, tight, items[:most])))
+            count = _longest(len(items), limit, lambda most: measure(Listing(start, tight, items[:most])), whole)
             kept = items[:count]
             part = cut(items[count], limit, lambda blocks: measure(Listing(start, tight, (*kept, tuple(blocks)))))
             kept = (*kept, part) if part else kept
             return Listing(start, tight, kept) if kept else None
-        case Table(align, rows):
-            count = _longest(len(rows), limit, lambda most: measure(Table(align, rows[: max(1, most)])))
-            return Table(align, rows[:count]) if count > 1 else None
+        case Table(align, cells):
+            count = _longest(len(cells), limit, lambda most: measure(Table(align, cells[: max(1, most)])), whole)
+            return Table(align, cells[:count]) if count > 1 else None
         case Heading() | Rule():
             return None
 

@@ -146,17 +146,18 @@ def _attempt(inlines: Sequence[Inline], cite: WriteCite, before: str, after: str
     """The run as written, and the indexes of the styled nodes that would not read back as such."""
     parts = [_leaf(node, cite) for node in inlines]
     unread: set[int] = set()
-    out = ""
+    out: list[str] = []
+    previous = before
     for index, node in enumerate(inlines):
-        following = next((each[0] for each in parts[index + 1 :] if each), after)
-        previous = out[-1:] or before
+        following = parts[index + 1][:1] if index + 1 < len(parts) else after
         if isinstance(node, Styled):
             inner = _inlines(node.children, cite, before=node.mark[0], after=node.mark[0])
             if not inner or not _may_stand(node.mark, previous, inner, following):
                 unread.add(index)
             parts[index] = f"{node.mark}{inner}{node.mark}"
-        out += (" " if _needs_space(inlines, index, previous, parts[index]) else "") + parts[index]
-    return out, unread
+        out += (" " if _needs_space(inlines, index, previous, parts[index]) else "", parts[index])
+        previous = parts[index][-1:] or previous
+    return "".join(out), unread
 
 
 def _needs_space(inlines: Sequence[Inline], index: int, previous: str, part: str) -> bool:
