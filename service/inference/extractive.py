@@ -14,9 +14,9 @@ from service.inference.sentences import sentences
 from service.lexer import query_lexemes
 from service.telemetry import log
 
-MAX_EMBEDDED = 6
-"""Sentences compared by their vectors: 30 ms each on one core."""
-EMBEDDED_CHARS = 160
+MAX_EMBEDDED = 5
+EMBEDDED_CHARS = 120
+"""Sentences compared by their vectors, and what is embedded of each: 30 ms a sentence on one core."""
 PRIOR_WEIGHT = 0.75
 FOLLOWS = 0.2
 """Share of its score that a sentence hands on to the next of its source: an answer goes on."""

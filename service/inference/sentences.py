@@ -12,7 +12,10 @@ _LINE = re.compile(r"\n+(?![a-zà-ÿ])")
 _END = re.compile(r"(?<=[.!?…])[\"”»)]*\s+(?=[^a-zà-ÿ\s])")
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|ex|env|approx|min|max|mr|mrs|dr|p|no)\.$", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_CODE = re.compile(r"^(?:\s{2,}|\t)|[;{}]\s*$|^\s*(?://|#include\b|\$ )|\)\s*[;{]")
+_CODE = re.compile(r"^(?:\s{2,}|\t)|[;{}]\s*$|^\s*(?://|#\w|\$ )|\)\s*[;{]")
+_CODE_MARK = re.compile(r"\w\(|::|->|=>|[{};=#]|[^\W_]+(?:_+[^\W_]+)+|\w/\w|\w[*&] |</")
+_MOST_CODE_MARKS = 2
+_BULLET = re.compile(r"^[-*–•]\s+")
 _COURTESY = re.compile(
     r"^(?:hi|hello|hey|dear|welcome|thanks?|thank you|cheers|(?:kind |best )?regards|good luck|hope (?:this|that|it)|"
     r"bonjour|bonsoir|salut|coucou|bienvenue|merci|cordialement|bien à (?:vous|toi)|bonne (?:chance|journée)|"
@@ -26,7 +29,8 @@ _COURTESY_CHARS = 70
 def sentences(text: str) -> list[str]:
     """The sentences worth quoting, in order, each on one line and at most MAX_CHARS long.
 
-    Questions, courtesies, code, fragments and addresses are left out; an overlong one ends at a word with "…".
+    Questions, courtesies, code, fragments, addresses and what ends in a colon are left out; an overlong one ends at a
+    word with "…".
     """
     found = []
     for line in _LINE.split(text):
@@ -48,10 +52,12 @@ def _parts(line: str) -> list[str]:
 
 
 def _quotable(part: str) -> str | None:
-    sentence = " ".join(part.split()).strip("…").strip()
+    sentence = _BULLET.sub("", " ".join(part.split()).strip("…").strip())
     if len(sentence) < MIN_CHARS or len(_WORD.findall(sentence)) < MIN_WORDS:
         return None
-    if sentence.rstrip('"”») ').endswith("?") or "://" in sentence:
+    if sentence.rstrip('"”») ').endswith(("?", ":")) or "://" in sentence:
+        return None
+    if len(_CODE_MARK.findall(sentence)) > _MOST_CODE_MARKS:
         return None
     if len(sentence) <= _COURTESY_CHARS and _COURTESY.search(sentence):
         return None

