@@ -7,13 +7,26 @@ import click
 
 from service.errors import ArianeError, Transient
 
-COMMANDS = ("demo", "serve", "worker", "migrate", "backfill", "profiles", "flags", "ask", "sanitize", "bench")
+COMMANDS = {
+    "demo": "The whole loop on this machine, with a simulated forum.",
+    "serve": "The web process: webhook, health and metrics.",
+    "worker": "The worker: indexes posts and answers mentions.",
+    "migrate": "Bring the database's schema up to date.",
+    "backfill": "Fill the index from an archive.",
+    "profiles": "Embedding profiles, and which one answers.",
+    "flags": "The switches, and who turned them.",
+    "ask": "One question against the index; nothing is posted.",
+    "sanitize": "What would be posted of a model's drafts.",
+    "bench": "Measure this machine.",
+}
+"""Every sub-command with its line of help."""
+
 BAD_INPUT = 2
 TRY_AGAIN = 1
 
 
 class Commands(click.Group):
-    """Sub-commands by name, so that starting one doesn't pay for importing the others."""
+    """Sub-commands by name, so that starting one, or listing them, doesn't pay for importing the others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -24,6 +37,10 @@ class Commands(click.Group):
         module = importlib.import_module(f"service.commands.{cmd_name}")
         command: click.Command = module.command
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from service.bench.pipeline import bench_pipeline, read_questions, titles_as_questions
 from service.bench.webhook import bench_webhook
-from service.commands.options import configured
+from service.commands.options import config_option, configured
 from service.settings import Settings
 from service.show import bar
 from service.wiring import database_url, open_services
@@ -20,8 +20,10 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON o
 
 
 @click.group("bench")
-def command() -> None:
+@config_option
+def command(config: Path | None) -> None:
     """Measure this machine: medians and ratios, each compared in one run."""
+    del config  # the sub-command looks for it here
 
 
 @command.command("webhook")

@@ -2,12 +2,13 @@
 
 import asyncio
 import getpass
+from pathlib import Path
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from service.commands.options import configured
+from service.commands.options import config_option, configured
 from service.settings import Settings
 from service.store.flags import ALLOWED, FlagStore
 from service.wiring import open_database
@@ -16,8 +17,9 @@ SHOWN_CHANGES = 10
 
 
 @click.group("flags", invoke_without_command=True)
+@config_option
 @click.pass_context
-def command(context: click.Context) -> None:
+def command(context: click.Context, config: Path | None) -> None:
     """Show the switches and their last changes; `flags set` turns one.
 
     \b
@@ -25,6 +27,7 @@ def command(context: click.Context) -> None:
     posts_pipeline  off | on            answer from the indexed posts
     input_gate      off                 decline questions that are not for the forum (not there yet)
     """
+    del config  # the sub-command looks for it here
     if context.invoked_subcommand is None:
         context.invoke(show)
 

@@ -14,17 +14,22 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+config_option = click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="YAML file of settings; ARIANE_* environment variables override it.",
+)
+"""`--config`, which a group takes for its sub-commands too."""
+
+
 def configured(command: Callable[Concatenate[Settings, P], R]) -> Callable[P, R]:
     """Add `--config` and hand the loaded settings to the command as its first argument."""
 
-    @click.option(
-        "--config",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="YAML file of settings; ARIANE_* environment variables override it.",
-    )
+    @config_option
     @functools.wraps(command)
     def with_settings(*args: P.args, **kwargs: P.kwargs) -> R:
-        path = kwargs.pop("config")
+        group = click.get_current_context().parent
+        path = kwargs.pop("config") or (group and group.params.get("config"))
         settings = load_settings(path if isinstance(path, Path) else None)
         configure_logging(level=settings.log.level, json=settings.log.format == "json")
         return command(settings, *args, **kwargs)

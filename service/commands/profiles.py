@@ -1,21 +1,24 @@
 """`ariane profiles`: embedding profiles, how much is stored under each, and which one answers."""
 
 import asyncio
+from pathlib import Path
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from service.commands.options import configured
+from service.commands.options import config_option, configured
 from service.settings import Settings
 from service.store.profiles import ProfileStore, StoredProfile
 from service.wiring import open_database
 
 
 @click.group("profiles", invoke_without_command=True)
+@config_option
 @click.pass_context
-def command(context: click.Context) -> None:
+def command(context: click.Context, config: Path | None) -> None:
     """List the embedding profiles (model, text strategy, version); `profiles activate` builds one's index."""
+    del config  # the sub-command looks for it here
     if context.invoked_subcommand is None:
         context.invoke(show)
 
