@@ -127,11 +127,9 @@ class InboxStore:
         async with connection(self._pool) as conn:
             await conn.execute(
                 "UPDATE inbox SET waiting = array_remove(waiting, %(task)s),"
-                " cooked = CASE WHEN last THEN NULL ELSE cooked END,"
-                " topic_title = CASE WHEN last THEN NULL ELSE topic_title END,"
-                " topic_slug = CASE WHEN last THEN NULL ELSE topic_slug END"
-                " FROM (SELECT array_remove(waiting, %(task)s) = '{}' AS last FROM inbox"
-                "       WHERE inbox_id = %(inbox_id)s FOR UPDATE) AS after"
+                " cooked = CASE WHEN array_remove(waiting, %(task)s) <> '{}' THEN cooked END,"
+                " topic_title = CASE WHEN array_remove(waiting, %(task)s) <> '{}' THEN topic_title END,"
+                " topic_slug = CASE WHEN array_remove(waiting, %(task)s) <> '{}' THEN topic_slug END"
                 " WHERE inbox_id = %(inbox_id)s",
                 {"inbox_id": inbox_id, "task": task},
             )

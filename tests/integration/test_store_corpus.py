@@ -246,6 +246,20 @@ async def test_frequencies_stay_exact_under_writers_at_once(corpus: CorpusStore,
     ) == [(0,)]
 
 
+async def test_writers_of_different_posts_never_wait_in_a_circle(corpus: CorpusStore, pool: Pool) -> None:
+    """Their posts have the same words, each in another order: the frequencies are all that they share."""
+
+    async def write(writer: int) -> None:
+        chance = random.Random(writer)
+        for step in range(12):
+            words = [f"w{n}" for n in range(150)]
+            chance.shuffle(words)
+            await corpus.put_posts([indexed(post(writer, updated_at=later(step)), " ".join(words[: 75 + step % 2]))])
+
+    await asyncio.gather(*map(write, range(1, 7)))
+    assert await frequencies_are_exact(pool)
+
+
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(st.characters(exclude_categories=()), min_size=1))
 async def test_any_text_can_be_indexed(corpus: CorpusStore, pool: Pool, text: str) -> None:

@@ -102,11 +102,15 @@ async def test_text_goes_when_the_last_task_is_done_whatever_the_order(inbox: In
     assert has_text == [True, True, True, False]
 
 
-async def test_two_tasks_done_at_once_leave_no_text(inbox: InboxStore, pool: Pool) -> None:
-    inbox_id = await inbox.receive(DELIVERY, no_job)
-    assert inbox_id is not None
-    await asyncio.gather(inbox.done(inbox_id, "answer_post"), inbox.done(inbox_id, "index_post"))
-    assert await rows(pool, "SELECT waiting, cooked, topic_title, topic_slug FROM inbox") == [([], None, None, None)]
+async def test_tasks_done_at_once_leave_no_text(inbox: InboxStore, pool: Pool) -> None:
+    tasks = tuple(f"task {n}" for n in range(6))
+    for n in range(10):
+        inbox_id = await inbox.receive(replace(DELIVERY, content_key=bytes([n]), waiting=tasks), no_job)
+        assert inbox_id is not None
+        await asyncio.gather(*(inbox.done(inbox_id, task) for task in tasks))
+    assert await rows(pool, "SELECT DISTINCT waiting, cooked, topic_title, topic_slug FROM inbox") == [
+        ([], None, None, None)
+    ]
 
 
 async def test_text_that_no_task_waits_for_is_not_kept(inbox: InboxStore, pool: Pool) -> None:
