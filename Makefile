@@ -27,6 +27,7 @@ $(VENV)/.made:
 $(VENV)/.ready: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "Installing Ariane ..." >&2
 	@$(PIP) install -c constraints.txt -e .
+	@$(BIN)/python -m compileall -q service
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready

@@ -50,7 +50,7 @@ async def _ask(
     trace = Trace()
     async with open_services(settings, "ask") as services:
         stages = services.stages
-        if not (await services.corpus.census(services.embedder.profile)).indexed:
+        if await services.corpus.is_empty():
             raise Misconfigured(f"the index is empty: fill it with `ariane backfill`{_demo_hint(settings)}")
         default = Lang(settings.forum.language)
         spoken = Lang(lang) if lang else stages.detect_language(text, fallback=default)

@@ -8,7 +8,8 @@ from service.commands.options import configured
 from service.settings import Settings
 from service.stop import stop_on_signals
 from service.telemetry import log
-from service.wiring import open_services, work_of
+from service.wiring import open_services
+from service.wiring.work import work_of
 from service.worker import run_worker
 
 

@@ -163,6 +163,12 @@ class CorpusStore:
             await conn.execute(_FORGET_PRIVATE_TITLES)
         return dropped
 
+    async def is_empty(self) -> bool:
+        """Whether no post can be found at all."""
+        async with connection(self._pool) as conn:
+            cursor = await conn.execute("SELECT FROM posts WHERE refusal IS NULL LIMIT 1")
+            return cursor.rowcount == 0
+
     async def census(self, profile: EmbeddingProfile) -> Census:
         """What the index holds; posts that were only ever seen removed don't count."""
         async with connection(self._pool) as conn:

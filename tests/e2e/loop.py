@@ -3,7 +3,7 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,8 @@ from service.simulator.webhooks import Hook
 from service.store.flags import FlagStore
 from service.store.profiles import ProfileStore
 from service.store.traces import StoredTrace, TraceStore
-from service.wiring import Services, open_services, work_of
+from service.wiring import Services, open_services
+from service.wiring.work import work_of
 from service.worker import run_worker
 from tests.simulated import ADMIN_KEY, KEY, room_of, tiny_forum
 
@@ -109,12 +110,19 @@ def acting_as(username: str) -> list[tuple[bytes, bytes]]:
 
 
 @asynccontextmanager
-async def whole_loop(database_url: str, folder: Path, *, answering: str = "on", **forum: Any) -> AsyncIterator[Loop]:
+async def whole_loop(
+    database_url: str,
+    folder: Path,
+    *,
+    answering: str = "on",
+    limits: Mapping[str, int] | None = None,
+    **forum: Any,
+) -> AsyncIterator[Loop]:
     """A forum with the tiny content, indexed and switched on; everything stops with the block."""
     async with AsyncExitStack() as stack:
         forum_socket, web_socket = listen(ANY_PORT), listen(ANY_PORT)
         base_url, webhook_url = address(forum_socket), f"{address(web_socket)}/webhooks/discourse"
-        settings = loop_settings(database_url, base_url, folder, **forum)
+        settings = loop_settings(database_url, base_url, folder, limits=limits or {}, **forum)
         simulated = tiny_forum(folder, base_url=base_url)
         simulator = create_simulator(
             simulated, hook=Hook(webhook_url, SECRET), api_keys={KEY: "ariane", ADMIN_KEY: None}, limits=NO_RATES
@@ -149,7 +157,9 @@ def address(sock: socket.socket) -> str:
     return f"http://127.0.0.1:{sock.getsockname()[1]}"
 
 
-def loop_settings(database_url: str, base_url: str, folder: Path, **forum: Any) -> Settings:
+def loop_settings(
+    database_url: str, base_url: str, folder: Path, *, limits: Mapping[str, int], **forum: Any
+) -> Settings:
     return Settings.model_validate(
         {
             "home": folder,
@@ -157,6 +167,7 @@ def loop_settings(database_url: str, base_url: str, folder: Path, **forum: Any) 
             "forum": {"base_url": base_url, "api_key": KEY, "known_bots": ["system", "OtherBot"], **forum},
             "webhook": {"secrets": [SECRET]},
             "worker": FAST,
+            "limits": limits,
         }
     )
 

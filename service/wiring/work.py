@@ -1,0 +1,83 @@
+"""What the jobs do on these services: each method is one call of a use case."""
+
+from datetime import UTC, datetime
+
+from service.answer.respond import Respond, give_up, respond
+from service.answer.trigger import Bot
+from service.discourse.names import folded_name
+from service.domain import InboxId, Lang, Post, PostId, TopicId
+from service.ingest import index
+from service.ingest.embed import embed_pending
+from service.ingest.index import Indexer
+from service.jobs import Work
+from service.wiring import Services
+
+
+class Worker:
+    """Matches `service.jobs.Work`."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        forum = services.settings.forum
+        self._indexer = Indexer(services.corpus, services.forum, services.inbox, services.embedder, services.rules)
+        self._respond = Respond(
+            stages=services.stages,
+            flags=services.flags,
+            ledger=services.ledger,
+            forum=services.forum,
+            bot=Bot(forum.bot_username, frozenset(folded_name(name) for name in forum.known_bots)),
+            limits=services.settings.limits,
+            default_lang=Lang(forum.language),
+        )
+
+    async def index_post(self, inbox_id: InboxId) -> None:
+        await index.index_post(inbox_id, self._indexer)
+
+    async def remove_post(self, inbox_id: InboxId) -> None:
+        await index.remove_post(inbox_id, self._indexer)
+
+    async def refresh_post(self, post_id: PostId) -> None:
+        await index.refresh_post(post_id, self._indexer)
+
+    async def refresh_topic(self, topic_id: TopicId) -> None:
+        await index.refresh_topic(topic_id, self._indexer)
+
+    async def refresh_categories(self) -> None:
+        await index.refresh_categories(self._indexer)
+
+    async def embed_pending(self) -> int:
+        return await embed_pending(self._services.corpus, self._services.embedder)
+
+    async def answer_post(self, inbox_id: InboxId) -> None:
+        post = await self._question(inbox_id)
+        if post is not None:
+            await respond(post, self._respond, now=_now())
+            await self._services.inbox.done(inbox_id, "answer_post")
+
+    async def give_up(self, inbox_id: InboxId) -> None:
+        delivery = await self._services.inbox.delivery(inbox_id)
+        if delivery is not None:
+            await give_up(delivery.post, self._respond, now=_now())
+            await self._services.inbox.done(inbox_id, "answer_post")
+
+    async def expire(self) -> None:
+        await self._services.inbox.expire(self._services.settings.retention, now=_now())
+        await self._services.ledger.expire(self._services.settings.retention, now=_now())
+
+    async def _question(self, inbox_id: InboxId) -> Post | None:
+        """The delivered post; one whose text was not kept is read as the public sees it, if it does."""
+        delivery = await self._services.inbox.delivery(inbox_id)
+        if delivery is None:
+            return None
+        if delivery.has_text:
+            return delivery.post
+        return await self._services.forum.public_post(delivery.post.id) or delivery.post
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def work_of(services: Services) -> Work:
+    """The jobs' work on these services (and the proof, to the type checker, that every port is matched)."""
+    return Worker(services)
