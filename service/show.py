@@ -35,7 +35,14 @@ def show_answer(
     if sources:
         parts += [Text(), _sources(sources, cited, profile)]
     parts += [Text(), _how(zone, mode, profile), _times(timings_ms)]
-    console.print(Panel(Group(*parts), title=Text(question, style="bold"), title_align="left", padding=(1, 2)))
+    console.print(
+        Panel(
+            Group(*parts),
+            title=Text(question, style="bold", overflow="ellipsis", no_wrap=True),
+            title_align="left",
+            padding=(1, 2),
+        )
+    )
 
 
 def bar(share: float, cells: int = BAR_CELLS) -> str:
@@ -48,7 +55,7 @@ def bar(share: float, cells: int = BAR_CELLS) -> str:
 def _sources(sources: Sequence[Source], cited: Sequence[int], profile: RerankerProfile) -> Table:
     table = Table(box=None, padding=(0, 1), header_style="dim", expand=False)
     table.add_column("", no_wrap=True, min_width=3)
-    table.add_column("source", overflow="ellipsis", no_wrap=True, max_width=36)
+    table.add_column("source", overflow="ellipsis", no_wrap=True, max_width=34)
     table.add_column("cosine", no_wrap=True)
     table.add_column("logit", no_wrap=True)
     for source in sources:

@@ -34,8 +34,10 @@ log = structlog.get_logger("ariane")
 
 
 def configure_logging(*, level: str, json: bool) -> None:
-    """Send structured logs to stderr: one JSON object a line, or coloured text for a terminal."""
-    renderer = structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer()
+    """Send structured logs to stderr: one JSON object a line, or text for people, coloured on a terminal."""
+    renderer = (
+        structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

@@ -1,17 +1,22 @@
 """What the demo decides before it starts anything: folders, ports, secrets, and the settings its processes share."""
 
+import fcntl
 import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.demo.processes import free_port
+from pydantic import SecretStr
+
+from service.demo.processes import free_ports
 from service.errors import Misconfigured
-from service.settings import Settings, demo_home
+from service.settings import DatabaseSettings, ForumSettings, Settings, WebhookSettings, demo_home
 
 HOST = "127.0.0.1"
+LOCK = "demo.lock"
 SECRETS_FILE = "secrets.json"
 SECRET_NAMES = ("webhook", "bot_key", "member_key")
 
@@ -44,22 +49,36 @@ class Plan:
     def state(self) -> Path:
         return self.home / "forum.json"
 
-    def environment(self, database_url: str) -> dict[str, str]:
-        """The variables of every child: this process's own, and the demo's settings over them."""
+    def settings(self, given: Settings, database_url: str) -> Settings:
+        """The given settings, but for what would reach a real database or forum."""
+        key, secret = SecretStr(self.bot_key), SecretStr(self.webhook_secret)
+        return given.model_copy(
+            update={
+                "home": self.home,
+                "forum": ForumSettings(base_url=self.forum_url, api_key=key),
+                "webhook": WebhookSettings(secrets=(secret,)),
+                "database": DatabaseSettings(url=SecretStr(database_url)),
+                "web": given.web.model_copy(update={"host": HOST, "port": self.web_port}),
+                "worker": given.worker.model_copy(update={"metrics_host": HOST, "metrics_port": self.metrics_port}),
+            }
+        )
+
+    def environment(self, settings: Settings) -> dict[str, str]:
+        """The variables of every child: this process's own, with those settings instead of its own."""
+        own = {name: value for name, value in os.environ.items() if not name.startswith("ARIANE_")}
+        sections = settings.model_dump(exclude={"home"})
         return {
-            **os.environ,
-            "ARIANE_HOME": str(self.home),
-            "ARIANE_DATABASE__URL": database_url,
-            "ARIANE_FORUM__BASE_URL": self.forum_url,
-            "ARIANE_FORUM__API_KEY": self.bot_key,
-            "ARIANE_WEBHOOK__SECRETS": json.dumps([self.webhook_secret]),
-            "ARIANE_WEB__HOST": HOST,
-            "ARIANE_WEB__PORT": str(self.web_port),
-            "ARIANE_WORKER__METRICS_PORT": str(self.metrics_port),
+            **own,
+            "ARIANE_HOME": str(settings.home),
+            **{f"ARIANE_{name.upper()}": json.dumps(value, default=_plain) for name, value in sections.items()},
             "SIMULATOR_WEBHOOK_SECRET": self.webhook_secret,
             "SIMULATOR_API_KEY": self.bot_key,
             "SIMULATOR_MEMBER_KEY": self.member_key,
         }
+
+
+def _plain(value: object) -> str:
+    return value.get_secret_value() if isinstance(value, SecretStr) else str(value)
 
 
 def make_plan(settings: Settings, *, forum_port: int) -> Plan:
@@ -72,15 +91,29 @@ def make_plan(settings: Settings, *, forum_port: int) -> Plan:
         raise Misconfigured(
             f"the demo can't write {home} ({exc.strerror}): set ARIANE_HOME to a folder of yours"
         ) from exc
+    forum_port, web_port, metrics_port = free_ports(HOST, forum_port, settings.web.port, settings.worker.metrics_port)
     return Plan(
         home=home,
-        forum_port=free_port(HOST, forum_port),
-        web_port=free_port(HOST, settings.web.port),
-        metrics_port=free_port(HOST, settings.worker.metrics_port),
+        forum_port=forum_port,
+        web_port=web_port,
+        metrics_port=metrics_port,
         webhook_secret=kept["webhook"],
         bot_key=kept["bot_key"],
         member_key=kept["member_key"],
     )
+
+
+@contextmanager
+def only_demo(home: Path) -> Iterator[None]:
+    """Hold the demo's folder; raises Misconfigured when another demo does."""
+    with (home / LOCK).open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            raise Misconfigured(
+                f"a demo already runs in {home}: use that one, stop it, or set ARIANE_HOME to another folder"
+            ) from exc
+        yield
 
 
 def _kept_secrets(path: Path) -> Mapping[str, str]:

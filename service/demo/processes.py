@@ -6,15 +6,17 @@ import ctypes
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import httpx
 
 from service.errors import Misconfigured
+
+T = TypeVar("T")
 
 STOP_SECONDS = 15.0
 PR_SET_PDEATHSIG = 1
@@ -74,10 +76,25 @@ class Children:
     async def first_to_end(self) -> Child:
         """Wait until any child ends by itself."""
         waits = {asyncio.create_task(child.process.wait()): child for child in self._children}
-        done, pending = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for task in pending:
-            task.cancel()
-        return waits[done.pop()]
+        try:
+            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            return waits[done.pop()]
+        finally:
+            for task in waits:
+                task.cancel()
+
+    async def while_all_live(self, work: Coroutine[Any, Any, T]) -> T:
+        """What `work` gives; raises Misconfigured with a child's last words when it ends before that."""
+        working = asyncio.create_task(work)
+        ending = asyncio.create_task(self.first_to_end())
+        try:
+            await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                raise ending.result().fault()
+            return working.result()
+        finally:
+            working.cancel()
+            ending.cancel()
 
 
 async def until_answering(child: Child, url: str, *, seconds: float) -> None:
@@ -92,12 +109,19 @@ async def until_answering(child: Child, url: str, *, seconds: float) -> None:
     raise child.fault()
 
 
-def free_port(host: str, wanted: int) -> int:
-    """`wanted` if nothing listens there, else one that the system picks."""
+def free_ports(host: str, *wanted: int) -> list[int]:
+    """Each wanted port if nothing listens there, else one that the system picks; all different."""
+    with contextlib.ExitStack() as held:
+        return [_free_port(host, port, held) for port in wanted]
+
+
+def _free_port(host: str, wanted: int, held: contextlib.ExitStack) -> int:
     for port in (wanted, 0):
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe = held.enter_context(socket.socket())
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with contextlib.suppress(OSError):
             probe.bind((host, port))
+            probe.listen()  # two bound sockets may share a port, two listening ones never
             return int(probe.getsockname()[1])
     raise Misconfigured(f"no port can be opened on {host}: is the loopback interface up?")
 

@@ -2,15 +2,17 @@
 
 import asyncio
 import json
+import shutil
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
 
-from service.demo.plan import Plan, make_plan
+from service.demo.plan import HOST, Plan, make_plan, only_demo
 from service.demo.processes import Children, until_answering
 from service.demo.question import Asked, ask_on_forum
-from service.domain import PostId
+from service.domain import PostId, Result
 from service.embedded import ensure_running, stop
 from service.ingest.archive import read_categories
 from service.ingest.backfill import Backfill, backfill_archive
@@ -24,7 +26,7 @@ from service.stop import stop_on_signals
 from service.store.flags import FlagStore
 from service.store.migrate import migrate
 from service.store.profiles import ProfileStore
-from service.store.traces import TraceStore
+from service.store.traces import StoredTrace, TraceStore
 from service.wiring import Services, open_services
 
 START_SECONDS = 60.0
@@ -33,13 +35,15 @@ IDLE_STOP_SECONDS = 60.0
 """A killed demo leaves its database to end by itself this soon."""
 
 INTERRUPTED = 130
+NOT_ANSWERED = 1
+RECORDED_SECONDS = 5.0
 
 
 async def run_demo(settings: Settings, *, once: bool, forum_port: int) -> int:
     """Run the whole loop; `once` ends it after the first posted answer. Returns the exit status."""
     out = Console(stderr=True, highlight=False)
     plan = make_plan(settings, forum_port=forum_port)
-    with stop_on_signals(GRACE_SECONDS) as stopping:
+    with only_demo(plan.home), stop_on_signals(GRACE_SECONDS) as stopping:
         story = asyncio.create_task(_story(plan, settings, out, once=once))
         interrupted = asyncio.create_task(stopping.wait())
         await asyncio.wait({story, interrupted}, return_when=asyncio.FIRST_COMPLETED)
@@ -48,41 +52,37 @@ async def run_demo(settings: Settings, *, once: bool, forum_port: int) -> int:
             out.print("\nstopping ...")
             story.cancel()
         try:
-            await story
+            return await story
         except asyncio.CancelledError:
             return INTERRUPTED if once else 0
         finally:
             await asyncio.to_thread(stop, plan.home)
-    return 0
 
 
-async def _story(plan: Plan, settings: Settings, out: Console, *, once: bool) -> None:
-    out.print(f"[bold]Ariane demo[/]: everything it keeps is in {plan.home}")
+async def _story(plan: Plan, settings: Settings, out: Console, *, once: bool) -> int:
+    out.print(f"[bold]Ariane demo[/]: everything it keeps is in {plan.home}", soft_wrap=True)
     with out.status("starting the database"):
         url = await asyncio.to_thread(ensure_running, plan.home, idle_stop_seconds=IDLE_STOP_SECONDS)
         await migrate(url)
-    here = _demo_settings(settings, plan, url)
+    here = plan.settings(settings, url)
     async with open_services(here, "demo") as services:
         await _index(plan, services, out)
         await _switch_on(services)
         async with Children(plan.home / "logs") as children:
             with out.status("starting the forum, the service and a worker"):
-                await _start(plan, children, url)
+                await _start(plan, children, here)
             with out.status("a member asks a first question"):
-                asked = await ask_on_forum(plan, turn=_turn(plan.home))
-            await _show(asked, services, out)
+                asked = await children.while_all_live(ask_on_forum(plan, turn=_turn(plan.home)))
+            answered = await _show(asked, services, out)
             if once:
-                return
+                return 0 if answered else NOT_ANSWERED
             out.print(f"\nOpen [bold]{plan.forum_url}[/], choose a member, and mention @ariane in a post.")
-            out.print(f"Service {plan.web_url}, worker metrics http://127.0.0.1:{plan.metrics_port}/metrics")
-            out.print(f'From another terminal: ARIANE_HOME={plan.home} ariane ask "..."')
+            out.print(
+                f"Service {plan.web_url}, worker metrics http://{HOST}:{plan.metrics_port}/metrics", soft_wrap=True
+            )
+            out.print(f'From another terminal: ARIANE_HOME={plan.home} {_ariane()} ask "..."', soft_wrap=True)
             out.print("Ctrl-C stops everything.")
             raise (await children.first_to_end()).fault()
-
-
-def _demo_settings(settings: Settings, plan: Plan, url: str) -> Settings:
-    forum = settings.forum.model_copy(update={"base_url": plan.forum_url})
-    return Settings(home=plan.home, database={"url": url}, forum=forum, models=settings.models)
 
 
 async def _index(plan: Plan, services: Services, out: Console) -> None:
@@ -105,8 +105,8 @@ async def _switch_on(services: Services) -> None:
         await flags.set(name, "on", by="demo", reason="the demo answers")
 
 
-async def _start(plan: Plan, children: Children, url: str) -> None:
-    env = plan.environment(url)
+async def _start(plan: Plan, children: Children, settings: Settings) -> None:
+    env = plan.environment(settings)
     port, state = str(plan.forum_port), str(plan.state)
     simulator = ("service.simulator", "--port", port, "--state", state, "--webhook", plan.webhook_url)
     forum = await children.start("forum", *simulator, env=env)
@@ -114,6 +114,11 @@ async def _start(plan: Plan, children: Children, url: str) -> None:
     await children.start("worker", "service", "worker", env=env)
     await until_answering(forum, f"{plan.forum_url}/srv/status", seconds=START_SECONDS)
     await until_answering(web, f"{plan.web_url}/readyz", seconds=START_SECONDS)
+
+
+def _ariane() -> str:
+    """The command as a shell finds it: `make demo` leaves its environment off the PATH."""
+    return "ariane" if shutil.which("ariane") else str(Path(sys.executable).with_name("ariane"))
 
 
 def _turn(home: Path) -> int:
@@ -124,10 +129,12 @@ def _turn(home: Path) -> int:
     return turn
 
 
-async def _show(asked: Asked, services: Services, out: Console) -> None:
-    stored = await TraceStore(services.pool).latest(PostId(asked.post_id))
+async def _show(asked: Asked, services: Services, out: Console) -> bool:
+    """Draw the reply with how it came about; whether it answers."""
+    stored = await _recorded(asked, services)
     if stored is None:
-        return
+        out.print(f"{asked.reply_url} was posted, but the worker has not recorded it")
+        return False
     trace = stored.trace
     show_answer(
         out,
@@ -141,4 +148,16 @@ async def _show(asked: Asked, services: Services, out: Console) -> None:
         timings_ms=trace.timings_ms,
     )
     waited = (datetime.now(UTC) - stored.recorded_at).total_seconds()
-    out.print(f"posted {waited:.0f} s ago: {asked.reply_url}")
+    out.print(f"posted {waited:.0f} s ago: {asked.reply_url}", soft_wrap=True)
+    return stored.reason == Result.ANSWERED
+
+
+async def _recorded(asked: Asked, services: Services) -> StoredTrace | None:
+    """What the worker recorded of it, which it does right after posting."""
+    deadline = asyncio.get_running_loop().time() + RECORDED_SECONDS
+    while asyncio.get_running_loop().time() < deadline:
+        stored = await TraceStore(services.pool).latest(PostId(asked.post_id))
+        if stored is not None and stored.outcome == "posted":
+            return stored
+        await asyncio.sleep(0.1)
+    return None
