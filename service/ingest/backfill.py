@@ -68,6 +68,7 @@ async def backfill_archive(
         at.progress("topics", done, total)
     if given is None:
         await embed_rest(at)
+    await at.backfills.settle()
     return await at.corpus.census(at.embedder.profile)
 
 

@@ -211,6 +211,11 @@ class CorpusStore:
                 (source, topics),
             )
 
+    async def settle(self) -> None:
+        """Refresh the planner's statistics, which a bulk load leaves behind."""
+        async with connection(self._pool) as conn:
+            await conn.execute("ANALYZE topics, posts, postings, document_frequencies, embeddings")
+
 
 def _topic_row(topic: Topic) -> tuple[object, ...]:
     tags = [storable(tag) for tag in topic.tags]
