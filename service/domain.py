@@ -192,10 +192,15 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An answerer's private Markdown, citing its sources as `[[n]]`; `by` names what wrote it."""
+    """An answerer's private Markdown, citing its sources as `[[n]]`; `by` names what wrote it.
+
+    `shown` are the numbers of the sources it was written from, the first ones: all when None. `notes` go to the trace.
+    """
 
     text: str
     by: str
+    shown: tuple[int, ...] | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +219,15 @@ class TextFailure:
 
 Embedded = Vector | TruncatedVector | TextFailure
 """What became of one text sent to an embedder."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceVector:
+    """A text and its vector; `query` tells which of the model's prefixes it was embedded with."""
+
+    text: str
+    vector: tuple[float, ...]
+    query: bool = False
 
 
 class Role(StrEnum):
@@ -274,6 +288,7 @@ class Trace:
     candidates: Sequence[Candidate] = ()
     sources: Sequence[Source] = ()
     draft: str = ""
+    drafted_by: str = ""
     removed: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     timings_ms: dict[str, float] = field(default_factory=dict)

@@ -7,14 +7,15 @@ from service.answer.evidence import number_sources
 from service.answer.markup.links import links
 from service.answer.messages import Message, message
 from service.answer.ports import Answerer, DetectLanguage, QueryEmbedder, Reranker, Search
+from service.answer.prompt import system_text
 from service.answer.rerank import rerank
 from service.answer.retrieve import retrieve
 from service.answer.sanitize import LONGEST_POST, sanitize
 from service.domain import Answer, Draft, PostId, Question, Result, Source, Trace, Zone
-from service.errors import Rejected, Transient
+from service.errors import Misconfigured, Rejected, Transient
 from service.lexer import query_lexemes
 from service.settings import RetrievalSettings
-from service.telemetry import ANSWERS, log, timed
+from service.telemetry import ANSWERS, timed, went_without
 
 RESERVED_CHARS = 1_000
 """Left of the forum's limit for what is put after an answer: its notes and its footer."""
@@ -65,11 +66,11 @@ async def _draft(
     """The answerer's draft, or None when it is down: the sources then speak for themselves."""
     try:
         draft = await answerer.draft(question, sources, zone)
-    except (Transient, Rejected) as exc:
-        log.warning("answerer_down", error=str(exc))
-        trace.notes.append("answerer_down")
+    except (Transient, Rejected, Misconfigured) as exc:
+        trace.notes.append(went_without("answerer", exc))
         return None
-    trace.draft = draft.text
+    trace.draft, trace.drafted_by = draft.text, draft.by
+    trace.notes.extend(draft.notes)
     return draft
 
 
@@ -86,7 +87,15 @@ def _answer(
     caution = message(Message.CAUTION, question.lang, seed) if zone is Zone.WEAK else ""
     if draft:
         longest = LONGEST_POST - RESERVED_CHARS
-        clean = sanitize(draft.text, sources, zone=zone, base_url=stages.base_url, caution=caution, longest=longest)
+        clean = sanitize(
+            draft.text,
+            sources if draft.shown is None else sources[: len(draft.shown)],
+            zone=zone,
+            base_url=stages.base_url,
+            caution=caution,
+            prompt=system_text(question.lang, zone),
+            longest=longest,
+        )
         trace.removed = dict(clean.removed)
         if clean.post is not None:
             return Answer(Result.ANSWERED, clean.post, zone, trace.mode, sources, clean.cited)

@@ -8,10 +8,10 @@ from service.answer.evidence import excerpt
 from service.answer.ports import Reranker
 from service.answer.zones import zone_of, zone_without_reranker
 from service.domain import Candidate, Mode, Question, TopicId, Trace, Zone
-from service.errors import Rejected, Transient
+from service.errors import Misconfigured, Rejected, Transient
 from service.lexer import query_lexemes
 from service.settings import RetrievalSettings
-from service.telemetry import log
+from service.telemetry import went_without
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,9 @@ async def rerank(
         # Up to a tenth of a second over long posts: the worker goes on meanwhile.
         shortened = await asyncio.to_thread(_shortened, question, found, settings)
         logits = await reranker.rerank(question.text, shortened) if found else []
-    except (Transient, Rejected) as exc:
-        log.warning("reranker_down", error=str(exc))
+    except (Transient, Rejected, Misconfigured) as exc:
         trace.mode = Mode.RERANKER_DOWN
-        trace.notes.append("reranker_down")
+        trace.notes.append(went_without("reranker", exc))
         ordered = sorted(found, key=_by_cosine)
         zone = zone_without_reranker(ordered[0].cosine if ordered else None, cosine_floor)
     else:

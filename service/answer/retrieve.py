@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from service.answer.ports import QueryEmbedder, Search
 from service.domain import Candidate, Mode, PostId, Question, Trace
-from service.errors import Rejected, Transient
+from service.errors import Misconfigured, Rejected, Transient
 from service.lexer import query_lexemes
 from service.settings import RetrievalSettings
-from service.telemetry import log
+from service.telemetry import went_without
 
 
 async def retrieve(
@@ -23,10 +23,9 @@ async def retrieve(
     trace.mode = Mode.RERANKED
     try:
         vector = await embedder.embed_query(question.text)
-    except (Transient, Rejected) as exc:
-        log.warning("embedder_down", error=str(exc))
+    except (Transient, Rejected, Misconfigured) as exc:
         trace.mode = Mode.KEYWORD
-        trace.notes.append("embedder_down")
+        trace.notes.append(went_without("embedder", exc))
     else:
         nearest = await search.nearest_posts(
             embedder.profile, vector, settings.candidates, exclude_from=question.exclude_from

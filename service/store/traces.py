@@ -51,6 +51,7 @@ def _trace(stored: dict[str, Any]) -> Trace:
         zone=Zone(stored["zone"]) if stored.get("zone") else None,
         sources=tuple(_source(source) for source in stored.get("sources", [])),
         draft=stored.get("draft", ""),
+        drafted_by=stored.get("drafted_by", ""),
         removed=stored.get("removed", {}),
         notes=stored.get("notes", []),
         timings_ms=stored.get("timings_ms", {}),

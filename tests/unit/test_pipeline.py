@@ -9,12 +9,12 @@ import pytest
 from service.answer.messages import Message, message
 from service.answer.pipeline import answer
 from service.domain import ENGLISH, FRENCH, Answer, Candidate, Mode, PostId, Question, Result, Trace, Zone
-from service.errors import ArianeError, Rejected, Transient
+from service.errors import ArianeError, Misconfigured, Rejected, Transient
 from service.settings import RetrievalSettings
 from tests.fakes.answering import BASE_URL, FakeAnswerer, FakeEmbedder, FakeReranker, FakeSearch, World, candidate
 
 QUESTION = Question("How often should I water tomatoes in pots?", ENGLISH)
-DOWN = [Transient("busy"), Rejected("too long", status=422)]
+DOWN = [Transient("busy"), Rejected("too long", status=422), Misconfigured("no such model")]
 
 
 def url(number: int) -> str:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from service.answer.retrieve import fuse, retrieve
 from service.domain import ENGLISH, Candidate, Mode, Question, TopicId, Trace
-from service.errors import ArianeError, Rejected, Transient
+from service.errors import ArianeError, Misconfigured, Rejected, Transient
 from service.settings import RetrievalSettings
 from tests.fakes.answering import FakeEmbedder, FakeSearch, candidate
 
@@ -47,7 +47,7 @@ async def test_the_fused_list_is_cut() -> None:
     assert {one.post_id for one in found} == {*range(1, 14), *range(101, 113)}
 
 
-@pytest.mark.parametrize("fault", [Transient("busy"), Rejected("not a number")])
+@pytest.mark.parametrize("fault", [Transient("busy"), Rejected("not a number"), Misconfigured("no such model")])
 async def test_without_the_embedder_keywords_serve(fault: ArianeError) -> None:
     trace = Trace()
     search = FakeSearch([candidate(1)], [candidate(2)])

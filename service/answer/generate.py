@@ -1,0 +1,193 @@
+"""Drafts an answer with a language model, within a deadline and a number of calls; and what stands in for the model."""
+
+import asyncio
+import re
+import secrets
+import string
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from service.answer.markup.reasoning import strip_hidden
+from service.answer.ports import Answerer, ChatModel
+from service.answer.prompt import PromptBudget, build_prompt, less_evidence
+from service.domain import Completion, Draft, Question, Source, Zone
+from service.errors import Misconfigured, Rejected, Transient
+from service.telemetry import COMPLETIONS, log, went_without
+
+DELIMITER_LETTERS = 12
+
+_MARKERS = r"(?:\[\[\s?\d{1,3}\s?\]\]\s{0,3}){1,8}"
+_CLOSERS = r"[\"'”’»)*_]{0,4}"
+_CITED_END = re.compile(
+    rf"[.!?…]{_CLOSERS}\s{{0,3}}{_MARKERS}[.!?…]?"  # It sticks. [[1]]
+    rf"|{_MARKERS}[.!?…]{_CLOSERS}(?=\s|$)"  # It sticks [[1]].
+    rf"|{_MARKERS}(?<=\n)"  # - it sticks [[1]], at a line's end
+)
+_NUMBER = re.compile(r"\d+")
+
+
+class Fault(StrEnum):
+    """Why a completion can't be the draft; the same words in metrics and in the trace."""
+
+    EMPTY = "empty"
+    CAPPED = "capped"
+    PROMPT_CUT = "prompt_cut"
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateOptions:
+    """`model` is its name in drafts; the deadline and the cap are for all model calls of one question."""
+
+    model: str
+    answer_tokens: int = 700
+    evidence_tokens: int = 1900
+    source_chars: int = 1250
+    temperature: float = 0.2
+    deadline_seconds: float = 120.0
+    max_calls: int = 4
+
+
+@dataclass(slots=True)
+class Allowance:
+    """The model calls that one question may still make, and until when (in seconds, on `clock`)."""
+
+    calls: int
+    until: float
+    clock: Callable[[], float]
+
+    def allows(self, seconds: float = 0.0) -> bool:
+        """Whether one more call of that length may begin."""
+        return self.calls > 0 and self.until - self.clock() > seconds
+
+    def spend(self) -> float:
+        """Take one call; returns how many seconds it may last. Raises Transient when no call or no time is left."""
+        if not self.allows():
+            raise Transient("this question has used up its model calls or its time")
+        self.calls -= 1
+        return self.until - self.clock()
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What one call gave: text without thinking, the sources it was shown, and what is wrong with it."""
+
+    text: str
+    shown: tuple[int, ...]
+    fault: Fault | None
+
+
+def new_delimiter() -> str:
+    """A word that nobody who wrote a source can have guessed (56 bits)."""
+    return "".join(secrets.choice(string.ascii_lowercase) for _ in range(DELIMITER_LETTERS))
+
+
+class GeneratedAnswerer:
+    """Answerer through a language model: never an empty draft, never one that stops in the middle of a sentence.
+
+    When time or calls run short, what a question does without goes in this order: the check, the second draft, the
+    rewriting of the question; the first draft is shed last, and the sources or their quotes then speak for it.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        count_tokens: Callable[[str], float],
+        options: GenerateOptions,
+        *,
+        delimiter: Callable[[], str] = new_delimiter,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`count_tokens` estimates on the safe side, as the model's adapter does."""
+        self._model = model
+        self._count_tokens = count_tokens
+        self._options = options
+        self._delimiter = delimiter
+        self._clock = clock
+
+    async def draft(self, question: Question, sources: Sequence[Source], zone: Zone) -> Draft:
+        """The model's draft. Raises Transient (down, or no time), Rejected (nothing usable came) or Misconfigured.
+
+        An empty or capped text, and a prompt that the server cut, are tried once more with less evidence. What is
+        capped then is cut after its last full sentence that cites.
+        """
+        options, started = self._options, self._clock()
+        allowance = Allowance(options.max_calls, started + options.deadline_seconds, self._clock)
+        room = self._model.window_tokens - options.answer_tokens
+        budget = PromptBudget(room, options.evidence_tokens, options.source_chars)
+        notes: tuple[str, ...] = ()
+        attempt = await self._attempt(question, sources, zone, budget, allowance)
+        # A call that can't end in time only makes a healthy server look slow; with less to read it takes less.
+        if attempt.fault and allowance.allows((self._clock() - started) / 2):
+            notes = (f"retried_{attempt.fault}",)
+            attempt = await self._attempt(question, sources, zone, less_evidence(budget), allowance)
+        if attempt.fault is Fault.CAPPED and (text := cut_after_citation(attempt.text, attempt.shown)):
+            return Draft(text, options.model, attempt.shown, (*notes, "cut_after_citation"))
+        if attempt.fault:
+            raise Rejected(f"{options.model} gave no usable draft: {attempt.fault}", status=422)
+        return Draft(attempt.text, options.model, attempt.shown, notes)
+
+    async def _attempt(
+        self, question: Question, sources: Sequence[Source], zone: Zone, budget: PromptBudget, allowance: Allowance
+    ) -> Attempt:
+        delimiter = self._delimiter()
+        # Up to a tenth of a second over long posts: the worker goes on meanwhile.
+        prompt = await asyncio.to_thread(
+            build_prompt, question, sources, zone, budget=budget, count_tokens=self._count_tokens, delimiter=delimiter
+        )
+        try:
+            completion = await self._model.complete(
+                prompt.messages,
+                max_tokens=self._options.answer_tokens,
+                temperature=self._options.temperature,
+                timeout_seconds=allowance.spend(),
+            )
+        except Rejected as exc:
+            if exc.status != 413:
+                raise
+            log.warning("prompt_cut", error=str(exc))
+            attempt = Attempt("", prompt.shown, Fault.PROMPT_CUT)
+        else:
+            attempt = _read(completion, prompt.shown, delimiter)
+        COMPLETIONS.labels(attempt.fault or "ok").inc()
+        return attempt
+
+
+def _read(completion: Completion, shown: tuple[int, ...], delimiter: str) -> Attempt:
+    """The completion without thinking, wherever it stands, and without the prompt's fences."""
+    spoken = strip_hidden(completion.text, Counter())
+    text = "\n".join(line for line in spoken.split("\n") if delimiter.lower() not in line.lower()).strip()
+    if not text:
+        return Attempt(text, shown, Fault.EMPTY)
+    return Attempt(text, shown, Fault.CAPPED if completion.truncated else None)
+
+
+def cut_after_citation(text: str, numbers: Collection[int]) -> str:
+    """The text up to the end of its last full sentence that cites one of `numbers`; empty when there is none."""
+    end = 0
+    for cited in _CITED_END.finditer(text):
+        if any(int(number) in numbers for number in _NUMBER.findall(cited[0])):
+            end = cited.end()
+    return text[:end].rstrip()
+
+
+class FallbackAnswerer:
+    """Answerer that asks the model first, and `stand_in` when that is down or gives nothing usable."""
+
+    def __init__(self, model: Answerer, stand_in: Answerer | None) -> None:
+        """Without a stand-in the model's error goes on to the pipeline, which shows the sources alone."""
+        self._model = model
+        self._stand_in = stand_in
+
+    async def draft(self, question: Question, sources: Sequence[Source], zone: Zone) -> Draft:
+        """A draft whose `by` and notes say so when the model didn't write it."""
+        try:
+            return await self._model.draft(question, sources, zone)
+        except (Transient, Rejected, Misconfigured) as exc:
+            if self._stand_in is None:
+                raise
+            note = went_without("model", exc)
+        quoted = await self._stand_in.draft(question, sources, zone)
+        return replace(quoted, by=f"{quoted.by}, the model was down", notes=(*quoted.notes, note))

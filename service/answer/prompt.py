@@ -1,0 +1,148 @@
+"""What the model is told: persona, role limit and citing rules, then the evidence and the question, fenced as data."""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from service.answer.evidence import excerpt
+from service.answer.markup.invisible import strip_invisible
+from service.domain import ENGLISH, ChatMessage, Lang, Question, Role, Source, Zone
+from service.errors import Rejected
+from service.lexer import query_lexemes
+
+MESSAGE_TOKENS = 8
+"""What a chat template adds around a message, about; model adapters reckon with the same."""
+LEAST_CHARS = 400
+"""Excerpts shrink to this before a source is dropped (spec P10)."""
+LAST_CHARS = 150
+"""What the last source shrinks to before the prompt is refused."""
+SHRINK_STEP = 100
+TITLE_CHARS = 200
+
+_CONTROL_TOKEN = re.compile(
+    r"<(?=[|｜]|/?s>|/?(?:start|end)_of_turn>|/?(?:begin|end)_of_\w{1,20}>|<?/?SYS>|/?think(?:ing)?>|/?tool_\w{1,20}>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_\w{1,20})\])|(?<![\w/])/(?=(?:no_)?think\b)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptBudget:
+    """Most tokens of the whole prompt and of its sources (titles and fences too), most characters of one source."""
+
+    prompt_tokens: int
+    evidence_tokens: int = 1900
+    source_chars: int = 1250
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt within its budget; `shown` are the numbers of the sources in it, `tokens` its estimated length."""
+
+    messages: tuple[ChatMessage, ...]
+    shown: tuple[int, ...]
+    tokens: int
+
+
+def build_prompt(
+    question: Question,
+    sources: Sequence[Source],
+    zone: Zone,
+    *,
+    budget: PromptBudget,
+    count_tokens: Callable[[str], float],
+    delimiter: str,
+) -> Prompt:
+    """The prompt in the question's language (else English); the same zone begins with the same bytes.
+
+    Tokens win over characters: excerpts shrink to LEAST_CHARS, then sources drop from the last and keep their numbers.
+    `delimiter` is one unguessable word; no source and no question holds it in the prompt. Raises Rejected (413) when
+    not even the first source fits.
+    """
+    if not re.fullmatch(r"\w{8,64}", delimiter):
+        raise ValueError("a delimiter is one word of 8 to 64 characters")
+    lang = question.lang if question.lang in languages() else ENGLISH
+    wanted = query_lexemes(question.text)
+    system = ChatMessage(Role.SYSTEM, system_text(lang, zone))
+
+    def rendered(source: Source, chars: int) -> str:
+        title = " ".join(_data(source.title, delimiter).split())[:TITLE_CHARS]
+        text = excerpt(_data(source.excerpt, delimiter), wanted, chars)
+        date = source.created_at.date().isoformat()
+        return _render("source", lang, delimiter=delimiter, n=source.n, title=title, date=date, text=text)
+
+    for part, chars in _ever_less(sources, budget.source_chars):
+        evidence = [rendered(source, chars) for source in part]
+        if sum(map(count_tokens, evidence)) > budget.evidence_tokens:
+            continue
+        shown = tuple(source.n for source in part)
+        title, text = _data(question.title, delimiter).strip(), _data(question.text, delimiter).strip()
+        user = _render("user", lang, delimiter=delimiter, sources=evidence, numbers=shown, title=title, text=text)
+        messages = (system, ChatMessage(Role.USER, user))
+        tokens = math.ceil(sum(count_tokens(one.content) + MESSAGE_TOKENS for one in messages))
+        if tokens <= budget.prompt_tokens:
+            return Prompt(messages, shown, tokens)
+    raise Rejected(
+        f"no source fits in a prompt of {budget.prompt_tokens} tokens with {budget.evidence_tokens} of evidence: "
+        "give the model a larger context",
+        status=413,
+    )
+
+
+def less_evidence(budget: PromptBudget) -> PromptBudget:
+    """The budget of a second attempt: half the evidence."""
+    return replace(
+        budget, evidence_tokens=budget.evidence_tokens // 2, source_chars=max(LEAST_CHARS, budget.source_chars // 2)
+    )
+
+
+@cache
+def system_text(lang: Lang, zone: Zone) -> str:
+    """The fixed part of the prompt; every zone but the normal one is answered as the weak one."""
+    lang = lang if lang in languages() else ENGLISH
+    return _render("system", lang, zone=f"{'normal' if zone is Zone.NORMAL else 'weak'}.{lang}.j2")
+
+
+@cache
+def languages() -> frozenset[Lang]:
+    """The languages that have prompts of their own."""
+    return frozenset(Lang(name.split(".")[1]) for name in _templates().list_templates())
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(
+        loader=PackageLoader("service.answer", "prompts"),
+        autoescape=False,  # noqa: S701 # plain text for a model: escaping would change what it reads
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _render(name: str, lang: Lang, **values: object) -> str:
+    return _templates().get_template(f"{name}.{lang}.j2").render(values)
+
+
+def _ever_less(sources: Sequence[Source], most_chars: int) -> Iterator[tuple[Sequence[Source], int]]:
+    """The sources to show and the characters of each: what is given up comes in the order of spec P10."""
+    least = min(LEAST_CHARS, most_chars)
+    for chars in range(most_chars, least, -SHRINK_STEP):
+        yield sources, chars
+    for count in range(len(sources), 0, -1):
+        yield sources[:count], least
+    if sources:
+        yield sources[:1], min(LAST_CHARS, least)
+
+
+def _data(text: str, delimiter: str) -> str:
+    """Untrusted text that can't end its fence: without the delimiter, invisible characters and live control tokens.
+
+    Model servers read control tokens (a turn's end, a thinking switch) wherever they stand, so a space breaks them.
+    """
+    visible, _ = strip_invisible(text)
+    return _CONTROL_TOKEN.sub(r"\g<0> ", re.sub(re.escape(delimiter), " ", visible, flags=re.IGNORECASE))
