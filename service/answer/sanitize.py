@@ -28,6 +28,7 @@ _LONGEST_DRAFT = 1_000_000
 _LONGEST_TEXT = 40_000
 _MOST_LINES = 2_000
 _FEWEST_LETTERS = 4
+_MOST_LAYERS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,14 @@ def _clean(draft: str, sources: int, prompt: str, removed: Counter[str]) -> tupl
     text, invisible = strip_invisible(draft[:_LONGEST_DRAFT])
     removed["invisible"] += invisible
     text = _bounded(strip_hidden(text, removed), removed)
-    return drop_source_list(drop_leaks(read(text, sources, removed), prompt, removed), removed)
+    blocks = read(text, sources, removed)
+    for _ in range(_MOST_LAYERS):
+        # What one removal leaves may start with the next thing to remove.
+        shorter = drop_source_list(drop_leaks(blocks, prompt, removed), removed)
+        if shorter == blocks:
+            break
+        blocks = shorter
+    return blocks
 
 
 def _bounded(text: str, removed: Counter[str]) -> str:

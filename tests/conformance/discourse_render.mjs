@@ -7,8 +7,8 @@ import MarkdownIt from "markdown-it";
 
 const ENDINGS = "com|net|org|io|onion|co|tv|ru|cn|us|uk|me|de|fr|fi|gov|ddd".split("|");
 const TAGS = "quote|details|poll|date|date-range|event|url|email|img|code|b|i|u|s|spoiler|blur|wrap|grid|policy|chat|excerpt|hide|tabs|tab".split("|");
-const MENTION = /(^|[\s\p{P}])@(\w[\w.-]{0,58}\w|\w)/u;
-const HASHTAG = /(^|[\s\p{P}])#(?!\d+($|[\s\p{P}]))([\u00C0-\u1FFF\u2C00-\uD7FF\w:-]{1,101})/u;
+const MENTION = /(^|[\s\p{P}\p{S}])@(\w[\w.-]{0,58}\w|\w)/u;
+const HASHTAG = /(^|[\s\p{P}\p{S}])#(?!\d+($|[\s\p{P}\p{S}]))([\u00C0-\u1FFF\u2C00-\uD7FF\w:-]{1,101})/u;
 
 function reader(endings) {
   const md = new MarkdownIt({ html: true, linkify: true, breaks: true, typographer: false });

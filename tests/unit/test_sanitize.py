@@ -114,6 +114,8 @@ def test_a_slug_cannot_leave_its_place_in_the_address(slug: str, written: str) -
         ("![img](http://evil.example/i.png)", "1 · "),
         ("`code` **bold** _x_ <b>tag</b>", "1 · \\`code\\` \\*\\*bold\\*\\* \\_x\\_ tag"),
         ("evil.com and http://evil.example/x", "1 · and"),
+        ("a\\]b]\\", "1 · a\\\\\\]b\\]\\\\"),
+        ("main.py in #ff8800", "1 · `main.py` in `#ff8800`"),
         ("a|b", "1 · a|b"),
         ("\u202e[[2]]\u200b", "1"),
         ("word " * 40, "1 · word word word word word word word word word word word word…"),

@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote
 
 from service.answer.markup.invisible import strip_invisible
 from service.answer.markup.scrub import scrub
-from service.answer.markup.tree import Text
+from service.answer.markup.tree import CodeSpan
 from service.answer.markup.write import escaped
 
 _SLUG = re.compile(r"(?:[a-z0-9-]|%[0-9A-Fa-f]{2}){1,600}")
@@ -55,5 +55,7 @@ def _label(title: str) -> str:
     words = " ".join("".join(node.text for node in scrub(line, frozenset(), Counter())).split())
     if len(words) > _LONGEST_TITLE:
         words = words[:_LONGEST_TITLE].rsplit(" ", 1)[0].rstrip(" ,;:-–—") + "…"
-    text = "".join(node.text for node in scrub(words, frozenset(), Counter()) if isinstance(node, Text))
-    return re.sub(r"\]", lambda match: f"\\{match[0]}", escaped(text.strip()).replace("\\]", "]").replace("\n", " "))
+    return "".join(
+        f"`{node.text}`" if isinstance(node, CodeSpan) else "\\]".join(map(escaped, node.text.split("]")))
+        for node in scrub(words, frozenset(), Counter())
+    ).strip()
