@@ -1,0 +1,101 @@
+"""What models take and give: vectors and their profiles, scores' profiles, a chat and its completion."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float32]
+"""One embedding: shape (dimensions,), unit length."""
+
+
+class IndexKind(StrEnum):
+    """How a profile's vectors are searched (docs/inference: the index kind belongs to the profile)."""
+
+    EXACT = "exact"
+    HNSW_HALFVEC = "hnsw_halfvec"
+    HNSW_BINARY = "hnsw_binary"
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingProfile:
+    """What made a set of vectors: model, text strategy and version; `window_tokens` is the model's limit.
+
+    `cosine_floor` is the best cosine under which nothing is answered when no reranker can judge: 1, so never, until it
+    is measured for the model.
+    """
+
+    model: str
+    strategy: int
+    version: int
+    dimensions: int
+    window_tokens: int
+    index_kind: IndexKind = IndexKind.EXACT
+    cosine_floor: float = field(default=1.0, compare=False)
+
+    @property
+    def name(self) -> str:
+        return f"{self.model}/{self.strategy}.{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class RerankerProfile:
+    """A reranker's name and the top logits that divide the zones: abstain < weak <= logit < normal <= logit."""
+
+    name: str
+    weak: float
+    normal: float
+    provisional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TruncatedVector:
+    """The vector of a text longer than the model's window: it stands for the beginning of the text only."""
+
+    vector: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class TextFailure:
+    """A text that a model can't work on while it works on others, and what the model's server said."""
+
+    error: str
+
+
+Embedded = Vector | TruncatedVector | TextFailure
+"""What became of one text sent to an embedder."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceVector:
+    """A text and its vector; `query` tells which of the model's prefixes it was embedded with."""
+
+    text: str
+    vector: tuple[float, ...]
+    query: bool = False
+
+
+class Role(StrEnum):
+    """Who speaks in a chat prompt."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A model's text, without its reasoning; `truncated` when it met the token limit. Counts are None if not told."""
+
+    text: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    truncated: bool
+    thinking_stripped: bool
