@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from service.answer.ports import AnsweringMode, CreatedReply, FixedReply, Flags, Forum
-from service.answer.trigger import Bot, place_refusal, post_refusal
+from service.answer.trigger import Bot, place_refusal, post_refusal, withdrawal
 from service.domain import (
     Outcome,
     Post,
@@ -38,7 +38,8 @@ async def look_again(post: Post, reply: FixedReply, forum: Forum, bot: Bot, *, r
     if question is None:
         return Standing(post, SkipReason.POST_GONE, frozenset())
     topic = await forum.public_topic(question.topic_id)
-    refusal = post_refusal(question, bot, replies_to_us=replies_to_us) or place_refusal(topic, staged=False)
+    refused = withdrawal(question) or post_refusal(question, bot, replies_to_us=replies_to_us)
+    refusal = refused or place_refusal(topic, staged=False)
     if refusal:
         return Standing(question, refusal, frozenset())
     topics = {question.topic_id: topic}
@@ -49,7 +50,7 @@ async def look_again(post: Post, reply: FixedReply, forum: Forum, bot: Bot, *, r
 async def _still_there(cited: PostId, raw: str, forum: Forum, topics: dict[TopicId, Topic | None]) -> bool:
     """Whether the public sees the cited post where the link says."""
     post = await forum.public_post(cited)
-    if post is None or post.deleted or post.user_deleted or post.hidden or post.post_type != PostType.REGULAR:
+    if post is None or withdrawal(post) or post.post_type != PostType.REGULAR:
         return False
     if f"/{post.topic_id}/{post.post_number})" not in raw:  # moved: the link would lead elsewhere
         return False

@@ -51,8 +51,9 @@ def post_refusal(post: Post, bot: Bot, *, replies_to_us: bool) -> SkipReason | N
 
     `replies_to_us`: it replies to a post of ours.
     """
-    if not post.cooked:  # text of private places isn't kept, only that they mention us
-        return SkipReason.WHISPER if post.post_type == PostType.WHISPER else SkipReason.PRIVATE
+    if not post.cooked:  # a text that the public doesn't see isn't kept, only that it mentions us
+        unseen = SkipReason.WHISPER if post.post_type == PostType.WHISPER else SkipReason.PRIVATE
+        return withdrawal(post) or unseen
     mentioned = find_mentions(post.cooked, bot.username)
     addressed = mentioned is Mentioned.PLAIN or (replies_to_us and not _calls_someone_else(post, bot))
     if mentioned is Mentioned.NONE and not addressed:
@@ -64,12 +65,19 @@ def post_refusal(post: Post, bot: Bot, *, replies_to_us: bool) -> SkipReason | N
         (post.post_type == PostType.WHISPER, SkipReason.WHISPER),
         (post.post_type == PostType.SMALL_ACTION, SkipReason.SMALL_ACTION),
         (post.post_type != PostType.REGULAR, SkipReason.MODERATOR_ACTION),
-        (post.deleted or post.user_deleted, SkipReason.POST_GONE),
-        (post.hidden, SkipReason.POST_HIDDEN),
-        (_is_private(post), SkipReason.PRIVATE),
-        (not addressed, _UNADDRESSED.get(mentioned, SkipReason.NOT_ADDRESSED)),
     )
-    return next((reason for refused, reason in verdicts if refused), None)
+    if reason := next((reason for refused, reason in verdicts if refused), withdrawal(post)):
+        return reason
+    if _is_private(post):
+        return SkipReason.PRIVATE
+    return None if addressed else _UNADDRESSED.get(mentioned, SkipReason.NOT_ADDRESSED)
+
+
+def withdrawal(post: Post) -> SkipReason | None:
+    """How a post was taken back from its readers, who then find no mention in it."""
+    if post.deleted or post.user_deleted:
+        return SkipReason.POST_GONE
+    return SkipReason.POST_HIDDEN if post.hidden else None
 
 
 def place_refusal(topic: Topic | None, *, staged: bool) -> SkipReason | None:

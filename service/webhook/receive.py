@@ -33,13 +33,14 @@ def place_of(post: Post, categories: Mapping[CategoryId, Category]) -> Place:
 
 
 def addresses_bot(post: Post, bot_username: str) -> bool:
-    """Whether a post is meant for the bot: a mention in its own words, or a reply to the bot."""
-    replied = post.reply_to_username is not None and folded_name(post.reply_to_username) == folded_name(bot_username)
+    """Whether a post may be meant for the bot: a mention in its own words, a reply to it or to one who isn't named."""
+    answered = post.reply_to_username or (bot_username if post.reply_to_post_number else "")
+    replied = folded_name(answered) == folded_name(bot_username)
     return replied or find_mentions(post.cooked, bot_username) is Mentioned.PLAIN
 
 
 def jobs_for(event: Stored, *, place: Place, addressed: bool) -> tuple[NewJob, ...]:
-    """The jobs an event makes; `place` and `addressed` count for posts only, `addressed` only in private places."""
+    """The jobs an event makes; `place` and `addressed` count for posts, `addressed` for those whose text isn't kept."""
     match event:
         case PostEvent():
             return _jobs_for_post(event, place, addressed=addressed)
@@ -57,15 +58,16 @@ def jobs_for(event: Stored, *, place: Place, addressed: bool) -> tuple[NewJob, .
 
 def _jobs_for_post(event: PostEvent, place: Place, *, addressed: bool) -> tuple[NewJob, ...]:
     post = event.post
-    answer = NewJob(TaskName.ANSWER_POST, f"answer:{post.id}")
-    if post.deleted or post.user_deleted or post.hidden:
+    wanted = addressed or (place is Place.PUBLIC and not post.hidden)  # a kept text is judged by the worker
+    answer = (NewJob(TaskName.ANSWER_POST, f"answer:{post.id}"),) if wanted else ()
+    if post.deleted or post.user_deleted:
         return (NewJob(TaskName.REMOVE_POST),)
-    if place is Place.PRIVATE:
-        # A post that was moved to a private place leaves the index; a question there is skipped with that reason.
-        return (NewJob(TaskName.REMOVE_POST), *((answer,) if addressed else ()))
+    if post.hidden or place is Place.PRIVATE:
+        # What was hidden or moved to a private place leaves the index; a question there is skipped with that reason.
+        return (NewJob(TaskName.REMOVE_POST), *answer)
     if event.name is PostEventName.RECOVERED:
         return (NewJob(TaskName.REFRESH_POST, _index_lock(post.topic_id), {"post_id": post.id}),)
-    return answer, NewJob(TaskName.INDEX_POST, _index_lock(post.topic_id))
+    return (*answer, NewJob(TaskName.INDEX_POST, _index_lock(post.topic_id)))
 
 
 def _index_lock(topic_id: TopicId) -> str:

@@ -160,7 +160,7 @@ async def _store(headers: Mapping[str, str], event: Stored, body: bytes, hook: H
     if isinstance(event, PostEvent):
         post = event.post
         place = place_of(post, await hook.categories())
-        addressed = place is Place.PRIVATE and addresses_bot(post, hook.bot_username)
+        addressed = (place is not Place.PUBLIC or post.hidden) and addresses_bot(post, hook.bot_username)
     instance, event_id = _header(headers, "x-discourse-instance"), _header(headers, "x-discourse-event-id")
     jobs = jobs_for(event, place=place, addressed=addressed)
     delivery = NewDelivery(

@@ -1,5 +1,6 @@
 """What the jobs do on these services: each method is one call of a use case."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from service.answer.respond import Respond, give_up, respond
@@ -65,13 +66,16 @@ class Worker:
         await self._services.ledger.expire(self._services.settings.retention, now=_now())
 
     async def _question(self, inbox_id: InboxId) -> Post | None:
-        """The delivered post; one whose text was not kept is read as the public sees it, if it does."""
+        """The delivered post; one whose text was not kept is read as the public sees it, without text if it doesn't."""
         delivery = await self._services.inbox.delivery(inbox_id)
         if delivery is None:
             return None
         if delivery.has_text:
             return delivery.post
-        return await self._services.forum.public_post(delivery.post.id) or delivery.post
+        read = await self._services.forum.public_post(delivery.post.id)
+        if read is None:
+            return delivery.post
+        return replace(read, cooked="") if read.hidden else read  # the public reads a notice in place of a hidden text
 
 
 def _now() -> datetime:

@@ -120,7 +120,8 @@ async def whole_loop(
 ) -> AsyncIterator[Loop]:
     """A forum with the tiny content, indexed and switched on; everything stops with the block."""
     async with AsyncExitStack() as stack:
-        forum_socket, web_socket = listen(ANY_PORT), listen(ANY_PORT)
+        forum_socket = stack.enter_context(listen(ANY_PORT))
+        web_socket = stack.enter_context(listen(ANY_PORT))
         base_url, webhook_url = address(forum_socket), f"{address(web_socket)}/webhooks/discourse"
         settings = loop_settings(database_url, base_url, folder, limits=limits or {}, **forum)
         simulated = tiny_forum(folder, base_url=base_url)

@@ -164,6 +164,9 @@ async def test_each_event_makes_its_jobs(
         ({"category_id": 2}, ["remove_post", "answer_post"]),
         ({"category_id": 2, "cooked": "<p>A secret.</p>"}, ["remove_post"]),
         ({"category_id": 99}, PAIR),
+        ({"category_id": 99, "cooked": "<p>A secret.</p>"}, ["index_post"]),
+        ({"hidden": True}, ["remove_post", "answer_post"]),
+        ({"hidden": True, "cooked": "<p>A secret.</p>"}, ["remove_post"]),
     ],
 )
 async def test_private_text_is_never_kept(

@@ -58,13 +58,15 @@ def event(name: PostEventName = PostEventName.CREATED, **changes: object) -> Pos
     [
         (event(), Place.PUBLIC, False, (ANSWER, INDEX)),
         (event(PostEventName.EDITED), Place.PUBLIC, False, (ANSWER, INDEX)),
-        (event(), Place.UNKNOWN, False, (ANSWER, INDEX)),
+        (event(), Place.UNKNOWN, True, (ANSWER, INDEX)),
+        (event(), Place.UNKNOWN, False, (INDEX,)),
+        (event(hidden=True), Place.PUBLIC, False, (REMOVE,)),
+        (event(hidden=True), Place.PUBLIC, True, (REMOVE, ANSWER)),
         (event(), Place.PRIVATE, False, (REMOVE,)),
         (event(), Place.PRIVATE, True, (REMOVE, ANSWER)),
         (event(PostEventName.RECOVERED), Place.PRIVATE, False, (REMOVE,)),
         (event(deleted=True), Place.PUBLIC, False, (REMOVE,)),
         (event(user_deleted=True), Place.PUBLIC, False, (REMOVE,)),
-        (event(hidden=True), Place.PRIVATE, True, (REMOVE,)),
         (event(PostEventName.DESTROYED, deleted=True), Place.PUBLIC, False, (REMOVE,)),
         (
             event(PostEventName.RECOVERED),
@@ -124,6 +126,8 @@ def test_the_place_of_a_post(changes: dict[str, object], place: Place) -> None:
         ({"cooked": f'<aside class="quote"><blockquote>{MENTION}</blockquote></aside>'}, False),
         ({"reply_to_username": "Ariane"}, True),
         ({"reply_to_username": "lea"}, False),
+        ({"reply_to_username": "lea", "reply_to_post_number": 1}, False),
+        ({"reply_to_post_number": 1}, True),
     ],
 )
 def test_who_means_the_bot(changes: dict[str, object], addressed: bool) -> None:
