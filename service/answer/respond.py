@@ -56,11 +56,14 @@ async def respond(post: Post, deps: Respond, *, now: datetime) -> Outcome:
 
 async def give_up(post: Post, deps: Respond, *, now: datetime) -> Outcome:
     """Record that this post stays unanswered after its last try; a later edit is answered if no text was fixed."""
+    outcome: Outcome
     if reason := post_refusal(post, deps.bot, replies_to_us=await _replies_to_us(post, deps)):
-        return Skipped(reason)
-    claim = await deps.ledger.claim(post, now=now)
-    outcome: Outcome = Duplicate()
-    if not claim.finished:
+        outcome = Skipped(reason)
+        if reason is not SkipReason.NOT_ADDRESSED:
+            await deps.ledger.record_skip(post, reason, now=now)
+    elif (claim := await deps.ledger.claim(post, now=now)).finished:
+        outcome = Duplicate()
+    else:
         outcome = Skipped(SkipReason.GIVEN_UP)
         if claim.reply:
             await deps.ledger.finish(post.id, outcome, None, now=now)

@@ -503,6 +503,13 @@ async def test_giving_up_before_a_text_was_fixed_leaves_the_way_open() -> None:
     assert await run(world) == GOOD
 
 
+async def test_giving_up_on_what_could_never_be_read_says_why() -> None:
+    world = World(asked=asking(""))
+    assert await give_up(world.asked, world.deps(), now=NOW) == Skipped(SkipReason.PRIVATE)
+    assert world.skipped() == [SkipReason.PRIVATE]
+    assert world.ledger.rows == {}
+
+
 async def test_giving_up_on_what_is_not_for_us_says_nothing() -> None:
     world = World(asked=asking("<p>hello all</p>"))
     assert await give_up(world.asked, world.deps(), now=NOW) == Skipped(SkipReason.NOT_ADDRESSED)
