@@ -8,21 +8,12 @@ from typing import Protocol
 
 import numpy as np
 
-from service.domain import Candidate, Embedded, PostId, TextFailure, TopicId, TruncatedVector, Vector
+from service.domain import Candidate, Embedded, PostId, ReferenceVector, TextFailure, TopicId, TruncatedVector, Vector
 from service.errors import ArianeError, Transient
 
 MIN_COSINE = 0.999
 LOGIT_TOLERANCE = 0.1
 """Half precision and another runtime move a logit by some hundredths; another model by whole units."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReferenceVector:
-    """A text and its vector; `query` tells which of the model's prefixes it was embedded with."""
-
-    text: str
-    vector: tuple[float, ...]
-    query: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +62,7 @@ async def check_embedder(embedder: _Embedder, references: Sequence[ReferenceVect
     if not made:
         return Verdict(Proof.NO_REFERENCES, "no reference vectors are stored for this profile")
     worst, text = min(
-        (_cosine(vector, one.vector), one.text)
+        (cosine(vector, one.vector), one.text)
         for vector, one in zip(made, passages + [one for one in references if one.query], strict=True)
     )
     proof = Proof.PROVED if worst >= MIN_COSINE else Proof.DIFFERENT
@@ -105,7 +96,8 @@ def _failed(exc: ArianeError) -> Verdict:
     return Verdict(Proof.UNREACHABLE if isinstance(exc, Transient) else Proof.DIFFERENT, str(exc))
 
 
-def _cosine(made: Embedded, stored: Sequence[float]) -> float:
+def cosine(made: Embedded, stored: Sequence[float]) -> float:
+    """Of what became of a text and its stored vector; -1 when there is none or it has other dimensions."""
     if isinstance(made, TextFailure):
         return -1.0
     vector = made.vector if isinstance(made, TruncatedVector) else made

@@ -67,6 +67,15 @@ class TopicPost:
     body: str
 
 
+@dataclass(frozen=True, slots=True)
+class EmbeddingFailure:
+    """A post that the model fails on, the SHA-1 digest of the text that it was given, and the server's words."""
+
+    post: TopicPost
+    digest: bytes
+    error: str
+
+
 class PassageEmbedder(Protocol):
     """Turns texts into unit vectors of its profile; raises Transient, or Misconfigured when it is another model."""
 
@@ -83,13 +92,17 @@ class PassageEmbedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """What the index holds: posts by refusal reason, and eligible posts without a vector of the profile asked about."""
+    """What the index holds: posts by refusal reason, and eligible posts without a vector of the profile asked about.
+
+    `unembeddable` are those that its model fails on; they are not among the `left_to_embed`.
+    """
 
     topics: int
     posts: int
     indexed: int
     refused: Mapping[str, int]
     left_to_embed: int
+    unembeddable: int = 0
 
 
 class Corpus(Protocol):
@@ -127,15 +140,18 @@ class Corpus(Protocol):
         ...
 
     async def pending(self, profile: EmbeddingProfile, limit: int) -> list[TopicPost]:
-        """Eligible posts that have no vector under this profile."""
+        """Eligible posts that have no vector under this profile, save those that its model failed on as they are."""
         ...
 
     async def census(self, profile: EmbeddingProfile) -> Census: ...
     async def digests(self, profile: EmbeddingProfile, post_ids: Sequence[PostId]) -> dict[PostId, bytes]:
-        """The digest of passage 0 of each of these posts that has a vector."""
+        """The digest of the text that was embedded of each of these posts, or that the model failed on."""
         ...
 
     async def put_passages(self, profile: EmbeddingProfile, passages: Sequence[EmbeddedPassage]) -> None: ...
+    async def put_failures(self, profile: EmbeddingProfile, failures: Sequence[EmbeddingFailure]) -> None:
+        """Quarantine these posts: not pending until they change; a vector of an older text goes."""
+        ...
 
 
 class ForumReader(Protocol):

@@ -7,10 +7,11 @@ from typing import LiteralString
 from psycopg.rows import class_row, dict_row
 
 from service.domain import Category, CategoryId, EmbeddingProfile, PostId, Topic, TopicId
-from service.ingest.ports import Census, EmbeddedPassage, IndexedPost, TopicPost
+from service.ingest.ports import Census, EmbeddedPassage, EmbeddingFailure, IndexedPost, TopicPost
 from service.store import passages as vectors
 from service.store.pool import Connection, Pool, connection, transaction
 from service.store.postings import NO_TERMS, Terms, put_postings
+from service.store.quarantine import count_failures, put_failures
 from service.store.values import storable
 
 _PUT_TOPICS = """
@@ -178,16 +179,17 @@ class CorpusStore:
             )
             posts: dict[str, int] = {refusal: count async for refusal, count in cursor}
             left = await vectors.left_to_embed(conn, profile)
+            unembeddable = await count_failures(conn, profile)
         indexed = posts.pop("", 0)
-        return Census(topics[0] if topics else 0, indexed + sum(posts.values()), indexed, posts, left)
+        return Census(topics[0] if topics else 0, indexed + sum(posts.values()), indexed, posts, left, unembeddable)
 
     async def pending(self, profile: EmbeddingProfile, limit: int) -> list[TopicPost]:
-        """Eligible posts that have no vector under this profile, lowest ids first."""
+        """Eligible posts that have no vector under this profile, lowest ids first, save those in quarantine."""
         async with connection(self._pool) as conn:
             return await vectors.pending(conn, profile, limit)
 
     async def digests(self, profile: EmbeddingProfile, post_ids: Sequence[PostId]) -> dict[PostId, bytes]:
-        """The digest of passage 0 of each of these posts that has a vector."""
+        """The digest of the text that was embedded of each of these posts, or that the model failed on."""
         async with connection(self._pool) as conn:
             return await vectors.digests(conn, profile, post_ids)
 
@@ -195,6 +197,11 @@ class CorpusStore:
         """Replace the vectors of these posts under this profile; posts that left the index meanwhile get none."""
         async with transaction(self._pool) as conn:
             await vectors.put_passages(conn, profile, passages)
+
+    async def put_failures(self, profile: EmbeddingProfile, failures: Sequence[EmbeddingFailure]) -> None:
+        """Quarantine these posts: not pending until they change; a vector of an older text goes."""
+        async with transaction(self._pool) as conn:
+            await put_failures(conn, profile, failures)
 
     async def topics_read(self, source: str) -> int:
         """How many topics of this source were read; 0 for a new one."""

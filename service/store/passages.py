@@ -9,42 +9,54 @@ from service.ingest.ports import EmbeddedPassage, TopicPost
 from service.store.pool import Connection
 from service.store.profiles import ensure_profile, find_profile
 
-_PENDING = """
-SELECT posts.post_id, topics.title, coalesce(categories.name, ''), topics.tags, posts.body
+_WAITING = """
 FROM posts JOIN topics USING (topic_id) LEFT JOIN categories USING (category_id)
 WHERE posts.refusal IS NULL AND NOT EXISTS (
-    SELECT FROM embeddings WHERE embeddings.post_id = posts.post_id AND profile_id = %s
+    SELECT FROM embeddings WHERE embeddings.post_id = posts.post_id AND profile_id = %(profile_id)s
+) AND NOT EXISTS (
+    SELECT FROM embedding_failures AS failed WHERE failed.post_id = posts.post_id AND profile_id = %(profile_id)s
+    AND source = embedding_source(topics.title, coalesce(categories.name, ''), topics.tags, posts.body)
 )
-ORDER BY posts.post_id LIMIT %s
 """
 
-_LEFT = """
-SELECT count(*) FROM posts WHERE refusal IS NULL AND NOT EXISTS (
-    SELECT FROM embeddings WHERE embeddings.post_id = posts.post_id AND profile_id = %s
+_PENDING = (
+    "SELECT posts.post_id, topics.title, coalesce(categories.name, ''), topics.tags, posts.body"
+    + _WAITING
+    + "ORDER BY posts.post_id LIMIT %(limit)s"
 )
+
+_DIGESTS = """
+SELECT post_id, digest FROM embeddings
+WHERE passage = 0 AND profile_id = %(profile_id)s AND post_id = ANY(%(post_ids)s)
+UNION ALL
+SELECT post_id, digest FROM embedding_failures WHERE profile_id = %(profile_id)s AND post_id = ANY(%(post_ids)s)
 """
+
+_FORGET = (
+    "DELETE FROM embeddings WHERE profile_id = %s AND post_id = ANY(%s)",
+    "DELETE FROM embedding_failures WHERE profile_id = %s AND post_id = ANY(%s)",
+)
 
 
 async def pending(conn: Connection, profile: EmbeddingProfile, limit: int) -> list[TopicPost]:
-    """Eligible posts that have no vector under this profile, lowest ids first."""
-    cursor = await conn.execute(_PENDING, (await find_profile(conn, profile), limit))
+    """Eligible posts that have no vector under this profile, lowest ids first, save those in quarantine."""
+    cursor = await conn.execute(_PENDING, {"profile_id": await find_profile(conn, profile), "limit": limit})
     return [
         TopicPost(post_id, title, category, tuple(tags), body) async for post_id, title, category, tags, body in cursor
     ]
 
 
 async def left_to_embed(conn: Connection, profile: EmbeddingProfile) -> int:
-    """How many eligible posts have no vector under this profile."""
-    row = await (await conn.execute(_LEFT, (await find_profile(conn, profile),))).fetchone()
+    """How many posts `pending` could give."""
+    cursor = await conn.execute("SELECT count(*)" + _WAITING, {"profile_id": await find_profile(conn, profile)})
+    row = await cursor.fetchone()
     return int(row[0]) if row else 0
 
 
 async def digests(conn: Connection, profile: EmbeddingProfile, post_ids: Sequence[PostId]) -> dict[PostId, bytes]:
-    """The digest of passage 0 of each of these posts that has a vector under this profile."""
-    cursor = await conn.execute(
-        "SELECT post_id, digest FROM embeddings WHERE passage = 0 AND profile_id = %s AND post_id = ANY(%s)",
-        (await find_profile(conn, profile), list(post_ids)),
-    )
+    """The digest of the text of each of these posts that was embedded under this profile, or that failed."""
+    parameters = {"profile_id": await find_profile(conn, profile), "post_ids": list(post_ids)}
+    cursor = await conn.execute(_DIGESTS, parameters)
     return {post_id: bytes(digest) async for post_id, digest in cursor}
 
 
@@ -60,7 +72,8 @@ async def put_passages(conn: Connection, profile: EmbeddingProfile, passages: Se
         "SELECT post_id FROM posts WHERE post_id = ANY(%s) AND refusal IS NULL ORDER BY post_id FOR SHARE", (post_ids,)
     )
     eligible = {row[0] async for row in cursor}
-    await conn.execute("DELETE FROM embeddings WHERE profile_id = %s AND post_id = ANY(%s)", (profile_id, post_ids))
+    for statement in _FORGET:
+        await conn.execute(statement, (profile_id, post_ids))
     columns = "COPY embeddings (profile_id, post_id, passage, digest, embedding) FROM STDIN (FORMAT BINARY)"
     async with conn.cursor() as writer, writer.copy(columns) as copy:
         copy.set_types(["int2", "int8", "int2", "bytea", "halfvec"])
@@ -71,5 +84,6 @@ async def put_passages(conn: Connection, profile: EmbeddingProfile, passages: Se
 
 
 async def drop_passages(conn: Connection, post_ids: Sequence[PostId]) -> None:
-    """Delete the vectors of these posts under every profile."""
+    """Delete the vectors of these posts under every profile, and their failures."""
     await conn.execute("DELETE FROM embeddings WHERE post_id = ANY(%s)", (list(post_ids),))
+    await conn.execute("DELETE FROM embedding_failures WHERE post_id = ANY(%s)", (list(post_ids),))

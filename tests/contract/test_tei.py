@@ -19,6 +19,7 @@ from service.domain import (
     Candidate,
     EmbeddingProfile,
     PostId,
+    ReferenceVector,
     RerankerProfile,
     TextFailure,
     TopicId,
@@ -32,7 +33,6 @@ from service.inference.pairs import UNSCORABLE, PairOptions
 from service.inference.references import (
     Proof,
     ReferencePair,
-    ReferenceVector,
     check_embedder,
     check_reranker,
 )

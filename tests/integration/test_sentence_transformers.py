@@ -18,6 +18,7 @@ from service.domain import (
     Candidate,
     EmbeddingProfile,
     PostId,
+    ReferenceVector,
     RerankerProfile,
     TextFailure,
     TopicId,
@@ -26,7 +27,7 @@ from service.domain import (
 from service.errors import Misconfigured, Rejected
 from service.inference.embedding import EmbedderOptions, Overflow
 from service.inference.pairs import UNSCORABLE, PairOptions
-from service.inference.references import Proof, ReferencePair, ReferenceVector, check_embedder, check_reranker
+from service.inference.references import Proof, ReferencePair, check_embedder, check_reranker
 from service.inference.sentence_transformers import (
     LocalEmbedder,
     LocalReranker,

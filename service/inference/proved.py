@@ -1,0 +1,177 @@
+"""An embedder and a reranker that are used only while they prove to be the models that they are taken for."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar
+
+from service.domain import Candidate, Embedded, EmbeddingProfile, RerankerProfile, Vector
+from service.errors import Misconfigured, Transient
+from service.inference.breaker import Busy
+from service.inference.references import Proof, Verdict
+from service.telemetry import log
+
+RECHECK_SECONDS = 300.0
+"""How old a proof may be before it is made again, beside the work: somebody may serve another model meanwhile."""
+
+R = TypeVar("R")
+
+
+class Embedder(Protocol):
+    """Both ports of embedding, which every adapter matches."""
+
+    @property
+    def profile(self) -> EmbeddingProfile: ...
+    def truncate(self, text: str) -> str: ...
+    async def embed_passages(self, texts: Sequence[str]) -> Sequence[Embedded]: ...
+    async def embed_query(self, text: str) -> Vector: ...
+
+
+class Reranker(Protocol):
+    @property
+    def profile(self) -> RerankerProfile: ...
+    async def rerank(self, question: str, candidates: Sequence[Candidate]) -> list[float]: ...
+
+
+class Proving:
+    """The last verdict on one model, made anew when it is old or the model was away; `prove` never raises."""
+
+    def __init__(
+        self,
+        name: str,
+        prove: Callable[[], Awaitable[Verdict]],
+        *,
+        enough: frozenset[Proof],
+        recheck_seconds: float = RECHECK_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`enough` are the proofs under which the model is used."""
+        self._name = name
+        self._prove = prove
+        self._enough = enough
+        self._recheck_seconds = recheck_seconds
+        self._clock = clock
+        self._verdict: Verdict | None = None
+        self._made_at = 0.0
+        self._alone = asyncio.Lock()
+        self._renewing: asyncio.Task[None] | None = None
+
+    async def require(self) -> None:
+        """Return when the model may be used.
+
+        Raises Transient when it can't be reached to tell, Misconfigured when it is another one. Who comes first, or
+        first after the model was unreachable, waits for the proof; it is renewed in the background later on.
+        """
+        if self._is_missing():
+            async with self._alone:
+                if self._is_missing():
+                    await self._renew()
+        elif self._is_old() and (self._renewing is None or self._renewing.done()):
+            self._renewing = asyncio.create_task(self._renew())
+        verdict = self._verdict
+        if verdict is not None and verdict.proof not in self._enough:
+            said = f"{self._name} is not used: {verdict.detail}"
+            raise Transient(said) if verdict.proof is Proof.UNREACHABLE else Misconfigured(said)
+
+    def doubt(self) -> None:
+        """The model was unreachable: when it is back, it may be another one."""
+        self._verdict = None
+
+    async def aclose(self) -> None:
+        """Stop a renewal that is under way."""
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.gather(self._renewing, return_exceptions=True)
+
+    def _is_missing(self) -> bool:
+        return self._verdict is None or self._verdict.proof is Proof.UNREACHABLE
+
+    def _is_old(self) -> bool:
+        return self._clock() - self._made_at >= self._recheck_seconds
+
+    async def _renew(self) -> None:
+        verdict = await self._prove()
+        self._verdict, self._made_at = verdict, self._clock()
+        if verdict.proof is Proof.PROVED:
+            log.info("model_proved", model=self._name, detail=verdict.detail)
+        else:
+            log.warning("model_not_proved", model=self._name, proof=verdict.proof, detail=verdict.detail)
+
+
+class ProvedEmbedder:
+    """PassageEmbedder and QueryEmbedder that raise Misconfigured unless they reproduce the profile's references.
+
+    A wrong model thus neither searches the index nor writes to it.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        prove: Callable[[], Awaitable[Verdict]],
+        *,
+        recheck_seconds: float = RECHECK_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.proving = Proving(
+            f"embedder {embedder.profile.name}",
+            prove,
+            enough=frozenset({Proof.PROVED}),
+            recheck_seconds=recheck_seconds,
+            clock=clock,
+        )
+        self._embedder = embedder
+
+    @property
+    def profile(self) -> EmbeddingProfile:
+        return self._embedder.profile
+
+    def truncate(self, text: str) -> str:
+        return self._embedder.truncate(text)
+
+    async def embed_passages(self, texts: Sequence[str]) -> Sequence[Embedded]:
+        return await _used(self.proving, lambda: self._embedder.embed_passages(texts))
+
+    async def embed_query(self, text: str) -> Vector:
+        return await _used(self.proving, lambda: self._embedder.embed_query(text))
+
+
+class ProvedReranker:
+    """Reranker that raises Misconfigured when it scores its reference pairs otherwise than its thresholds suppose.
+
+    One without reference pairs is used: `ariane doctor` warns of it.
+    """
+
+    def __init__(
+        self,
+        reranker: Reranker,
+        prove: Callable[[], Awaitable[Verdict]],
+        *,
+        recheck_seconds: float = RECHECK_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.proving = Proving(
+            f"reranker {reranker.profile.name}",
+            prove,
+            enough=frozenset({Proof.PROVED, Proof.NO_REFERENCES}),
+            recheck_seconds=recheck_seconds,
+            clock=clock,
+        )
+        self._reranker = reranker
+
+    @property
+    def profile(self) -> RerankerProfile:
+        return self._reranker.profile
+
+    async def rerank(self, question: str, candidates: Sequence[Candidate]) -> list[float]:
+        return await _used(self.proving, lambda: self._reranker.rerank(question, candidates))
+
+
+async def _used(proving: Proving, call: Callable[[], Awaitable[R]]) -> R:
+    await proving.require()
+    try:
+        return await call()
+    except Busy:
+        raise
+    except Transient:
+        proving.doubt()
+        raise

@@ -1,0 +1,96 @@
+"""The quarantine: posts that a profile's model fails on, left alone until they change or somebody lets them go."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from psycopg.rows import class_row
+
+from service.domain import EmbeddingProfile, PostId
+from service.ingest.ports import EmbeddingFailure
+from service.store.pool import Connection, Pool, connection
+from service.store.profiles import ensure_profile, find_profile
+from service.store.values import storable
+
+MAX_ERROR_CHARS = 500
+
+_PUT = """
+INSERT INTO embedding_failures AS known (profile_id, post_id, digest, source, error)
+SELECT %(profile_id)s, post_id, %(digest)s,
+       embedding_source(%(title)s::text, %(category)s::text, %(tags)s::text[], %(body)s::text), %(error)s
+FROM posts WHERE post_id = %(post_id)s AND refusal IS NULL
+ON CONFLICT (profile_id, post_id) DO UPDATE SET
+    digest = excluded.digest, source = excluded.source, error = excluded.error, failed_at = excluded.failed_at,
+    attempts = CASE WHEN known.digest = excluded.digest THEN known.attempts + 1 ELSE 1 END
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinedPost:
+    """A post that the model failed on, the server's words, and how often this very text was tried."""
+
+    post_id: PostId
+    error: str
+    failed_at: datetime
+    attempts: int
+
+
+async def put_failures(conn: Connection, profile: EmbeddingProfile, failures: Sequence[EmbeddingFailure]) -> None:
+    """Quarantine these posts under this profile, in a transaction; their older vectors go, being of an older text."""
+    profile_id = await ensure_profile(conn, profile)
+    for one in sorted(failures, key=lambda failure: failure.post.post_id):
+        post = one.post
+        await conn.execute(
+            _PUT,
+            {
+                "profile_id": profile_id,
+                "post_id": post.post_id,
+                "digest": one.digest,
+                "title": storable(post.title),
+                "category": storable(post.category),
+                "tags": [storable(tag) for tag in post.tags],
+                "body": storable(post.body),
+                "error": storable(one.error[:MAX_ERROR_CHARS]),
+            },
+        )
+    failed = [one.post.post_id for one in failures]
+    await conn.execute("DELETE FROM embeddings WHERE profile_id = %s AND post_id = ANY(%s)", (profile_id, failed))
+
+
+async def count_failures(conn: Connection, profile: EmbeddingProfile) -> int:
+    """How many posts are quarantined under this profile."""
+    cursor = await conn.execute(
+        "SELECT count(*) FROM embedding_failures WHERE profile_id = %s", (await find_profile(conn, profile),)
+    )
+    row = await cursor.fetchone()
+    return int(row[0]) if row else 0
+
+
+class QuarantineStore:
+    """Shows what is quarantined, and lets it go."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def count(self, profile: EmbeddingProfile) -> int:
+        """How many posts are quarantined under this profile."""
+        async with connection(self._pool) as conn:
+            return await count_failures(conn, profile)
+
+    async def latest(self, profile: EmbeddingProfile, limit: int) -> list[QuarantinedPost]:
+        """The posts that failed last, latest first."""
+        async with connection(self._pool) as conn, conn.cursor(row_factory=class_row(QuarantinedPost)) as cursor:
+            await cursor.execute(
+                "SELECT post_id, error, failed_at, attempts FROM embedding_failures WHERE profile_id = %s"
+                " ORDER BY failed_at DESC, post_id LIMIT %s",
+                (await find_profile(conn, profile), limit),
+            )
+            return await cursor.fetchall()
+
+    async def release(self, profile: EmbeddingProfile) -> int:
+        """Let every quarantined post of this profile be tried again; how many there are."""
+        async with connection(self._pool) as conn:
+            cursor = await conn.execute(
+                "DELETE FROM embedding_failures WHERE profile_id = %s", (await find_profile(conn, profile),)
+            )
+            return cursor.rowcount

@@ -1,0 +1,126 @@
+"""When a model is used: the proof before the first answer, again when it is old or the model was away."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from service.domain import Candidate, EmbeddingProfile
+from service.errors import Misconfigured, Transient
+from service.inference.breaker import Busy
+from service.inference.proved import ProvedEmbedder, ProvedReranker
+from service.inference.references import Proof, Verdict
+from tests.fakes.answering import FakeReranker, candidate
+from tests.fakes.embedder import HashEmbedder
+
+EMBEDDER = EmbeddingProfile("toy", 100, 1, dimensions=16, window_tokens=512)
+
+
+class Prover:
+    """Gives the verdict it is told and counts how often it was asked."""
+
+    def __init__(self, proof: Proof = Proof.PROVED) -> None:
+        self.proof = proof
+        self.asked = 0
+        self.now = 0.0
+
+    async def __call__(self) -> Verdict:
+        self.asked += 1
+        await asyncio.sleep(0)
+        return Verdict(self.proof, "as told")
+
+    def clock(self) -> float:
+        return self.now
+
+    def embedder(self, inner: HashEmbedder | None = None) -> ProvedEmbedder:
+        return ProvedEmbedder(inner or HashEmbedder(EMBEDDER), self, recheck_seconds=300, clock=self.clock)
+
+    def reranker(self, inner: FakeReranker | None = None) -> ProvedReranker:
+        return ProvedReranker(inner or FakeReranker(), self, recheck_seconds=300, clock=self.clock)
+
+
+async def test_many_first_callers_wait_for_one_proof() -> None:
+    prover = Prover()
+    embedder = prover.embedder()
+    await asyncio.gather(*(embedder.embed_query("q") for _ in range(20)), embedder.embed_passages(["p"]))
+    assert prover.asked == 1
+    assert embedder.profile is EMBEDDER
+    assert embedder.truncate("x" * 300) == "x" * 200
+
+
+@pytest.mark.parametrize(
+    ("proof", "error"),
+    [
+        (Proof.DIFFERENT, Misconfigured),
+        (Proof.NO_REFERENCES, Misconfigured),
+        (Proof.UNREACHABLE, Transient),
+    ],
+)
+async def test_without_proof_an_embedder_is_not_even_asked(proof: Proof, error: type[Exception]) -> None:
+    inner = HashEmbedder(EMBEDDER)
+    embedder = Prover(proof).embedder(inner)
+    with pytest.raises(error, match=r"embedder toy/100\.1 is not used: as told"):
+        await embedder.embed_query("q")
+    with pytest.raises(error):
+        await embedder.embed_passages(["p"])
+    assert inner.embedded == []
+
+
+@pytest.mark.parametrize(("proof", "used"), [(Proof.NO_REFERENCES, True), (Proof.DIFFERENT, False)])
+async def test_a_reranker_without_references_is_used_and_another_one_is_not(proof: Proof, used: bool) -> None:
+    reranker = Prover(proof).reranker()
+    found: Sequence[Candidate] = [candidate(1)]
+    if used:
+        assert await reranker.rerank("q", found) == [1.0]
+    else:
+        with pytest.raises(Misconfigured, match="reranker fake is not used"):
+            await reranker.rerank("q", found)
+    assert reranker.profile.name == "fake"
+
+
+async def test_an_old_proof_is_renewed_beside_the_work() -> None:
+    prover = Prover()
+    embedder = prover.embedder()
+    await embedder.embed_query("q")
+    prover.now, prover.proof = 299.0, Proof.DIFFERENT
+    await embedder.embed_query("q")
+    assert prover.asked == 1
+    prover.now = 300.0
+    await embedder.embed_query("this one still counts on the old proof")
+    await asyncio.sleep(0.01)
+    assert prover.asked == 2
+    with pytest.raises(Misconfigured):
+        await embedder.embed_query("q")
+    prover.now, prover.proof = 600.0, Proof.PROVED
+    with pytest.raises(Misconfigured):
+        await embedder.embed_query("q")
+    await asyncio.sleep(0.01)
+    await embedder.embed_query("served rightly again")
+    await embedder.proving.aclose()
+
+
+async def test_a_model_that_was_away_proves_itself_anew_before_it_is_used() -> None:
+    prover, inner = Prover(), HashEmbedder(EMBEDDER)
+    embedder = prover.embedder(inner)
+    await embedder.embed_query("q")
+    inner.down = Busy("full")
+    with pytest.raises(Busy):
+        await embedder.embed_query("q")
+    inner.down = Transient("gone")
+    with pytest.raises(Transient, match="gone"):
+        await embedder.embed_query("q")
+    assert prover.asked == 1
+    inner.down, prover.proof = None, Proof.DIFFERENT
+    with pytest.raises(Misconfigured):
+        await embedder.embed_query("back, as somebody else")
+    assert prover.asked == 2
+
+
+async def test_an_unreachable_model_is_asked_again_by_the_next_caller() -> None:
+    prover = Prover(Proof.UNREACHABLE)
+    embedder = prover.embedder()
+    with pytest.raises(Transient):
+        await embedder.embed_query("q")
+    prover.proof = Proof.PROVED
+    await embedder.embed_query("q")
+    assert prover.asked == 2
