@@ -4,10 +4,12 @@ import gzip
 import hashlib
 import json
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,10 @@ from numpy.typing import NDArray
 from service.discourse.shapes import categories_from_json, posts_of_topic_json, topic_from_json
 from service.domain import Category, EmbeddingProfile, Post, Topic, TopicId, Vector
 from service.errors import Rejected
+
+VECTOR_ARRAYS = ("profile", "topic_id", "post_number", "embedding")
+_UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
+"""What zipfile and numpy raise on a file that is damaged, encrypted, pickled, or lies about its size."""
 
 UNIT_TOLERANCE = 2e-3
 """How far from 1 the length of a stored float16 vector may be."""
@@ -39,9 +45,9 @@ class GivenVectors:
         return None if row is None else self.matrix[row].astype(np.float32)
 
 
-def fingerprint(*paths: Path) -> str:
-    """SHA-256 of the files together: the name under which progress on them is kept."""
-    total = hashlib.sha256()
+def fingerprint(*paths: Path, terms: str) -> str:
+    """SHA-256 of the files and the terms they are read under: the name under which progress on them is kept."""
+    total = hashlib.sha256(terms.encode())
     for path in paths:
         with path.open("rb") as file:
             total.update(hashlib.file_digest(file, "sha256").digest())
@@ -69,9 +75,12 @@ def read_topics(path: Path, *, skip: int = 0) -> Iterator[ArchivedTopic]:
 def read_categories(path: Path) -> list[Category]:
     """The categories of a site.json or categories.json file; raises Rejected."""
     try:
-        return categories_from_json(json.loads(path.read_text(encoding="utf-8")))
+        categories = categories_from_json(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, RecursionError, Rejected) as exc:
         raise Rejected(f"{path}: not a Discourse site.json: {exc}") from exc
+    if not categories:
+        raise Rejected(f"{path}: it names no category, so that nothing of the archive would be public")
+    return categories
 
 
 def read_vectors(path: Path, profile: EmbeddingProfile) -> GivenVectors:
@@ -80,24 +89,41 @@ def read_vectors(path: Path, profile: EmbeddingProfile) -> GivenVectors:
     The file is an .npz of topic_id int[n], post_number int[n], embedding float16[n, dimensions] and profile, the
     name of the model (docs/interfaces: dataset folder). Raises Rejected saying what is wrong.
     """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            name = str(file["profile"])
-            topics, numbers, matrix = file["topic_id"], file["post_number"], file["embedding"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as exc:
-        raise Rejected(f"{path}: not a vectors file: {exc}") from exc
+    name, topics, numbers, matrix = _arrays(path)
     if name != profile.model:
         raise Rejected(f"{path}: vectors of {name!r}, but the embedder in use is {profile.model!r}")
-    if matrix.ndim != 2 or matrix.shape[1] != profile.dimensions:
-        raise Rejected(f"{path}: vectors of shape {matrix.shape}, expected (n, {profile.dimensions})")
+    if topics.ndim != 1 or topics.dtype.kind not in "iu" or numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        raise Rejected(f"{path}: topic_id and post_number must be lists of whole numbers")
+    if matrix.dtype.kind != "f" or matrix.ndim != 2 or matrix.shape[1] != profile.dimensions:
+        raise Rejected(
+            f"{path}: vectors of {matrix.dtype} in shape {matrix.shape}, expected floats (n, {profile.dimensions})"
+        )
     if not len(topics) == len(numbers) == len(matrix):
         raise Rejected(f"{path}: {len(topics)} topics, {len(numbers)} post numbers and {len(matrix)} vectors")
-    lengths = np.linalg.norm(matrix.astype(np.float32), axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = np.linalg.norm(matrix.astype(np.float32), axis=1)
     wrong = np.flatnonzero(~(np.abs(lengths - 1) <= UNIT_TOLERANCE))
     if wrong.size:
         raise Rejected(f"{path}: {wrong.size} vectors are not finite and of unit length, the first is row {wrong[0]}")
     rows = {(TopicId(int(t)), int(n)): i for i, (t, n) in enumerate(zip(topics, numbers, strict=True))}
     return GivenVectors(rows, matrix.astype(np.float16, copy=False))
+
+
+def _arrays(path: Path) -> tuple[str, NDArray[Any], NDArray[Any], NDArray[Any]]:
+    try:
+        with zipfile.ZipFile(path) as zipped:
+            profile, topics, numbers, matrix = (_array(zipped, name) for name in VECTOR_ARRAYS)
+    except KeyError as exc:
+        raise Rejected(f"{path}: not a vectors file: it lacks one of {', '.join(VECTOR_ARRAYS)}") from exc
+    except _UNREADABLE as exc:
+        raise Rejected(f"{path}: not a vectors file: {exc}") from exc
+    return str(profile), topics, numbers, matrix
+
+
+def _array(zipped: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    with zipped.open(f"{name}.npy") as file:
+        array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)  # a pickle could run anything
+    return array
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -109,5 +135,5 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 for number, line in enumerate(file, start=1):
                     if line.strip():
                         yield number, line
-    except (OSError, EOFError, gzip.BadGzipFile) as exc:
+    except (OSError, EOFError, zlib.error) as exc:
         raise Rejected(f"{path}: can't be read to its end: {exc}") from exc

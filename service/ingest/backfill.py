@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from service.domain import Category, CategoryId, Topic
+from service.errors import Rejected
 from service.ingest.archive import ArchivedTopic, GivenVectors, count_topics, fingerprint, read_topics, read_vectors
 from service.ingest.eligibility import IndexRules, public_part
 from service.ingest.embed import embed_pending
@@ -45,13 +46,15 @@ async def backfill_archive(
     """Store every topic of the archive, then embed what has no vector yet, unless vectors were given.
 
     `categories` None declares every category public. With given vectors the posts they miss are left to the worker.
-    Raises Rejected on a bad file, with the line; what was stored before it stays, and the next run goes on there.
+    Raises Rejected on a bad file, with the line; what stands before it is stored, and an interrupted run of the same
+    files goes on where it stopped.
     """
     given = read_vectors(vectors, at.embedder.profile) if vectors else None
-    source = fingerprint(archive, *([vectors] if vectors else []))
+    source = fingerprint(archive, *([vectors] if vectors else []), terms=_terms(categories, at.rules))
     total = count_topics(archive)
     if categories is not None:
         await at.corpus.put_categories(categories)
+        await at.corpus.withdraw_private()
     done = await at.backfills.topics_read(source)
     at.progress("topics", done, total)
     batches = _batches(archive, done, await at.corpus.categories(), given, at, all_public=categories is None)
@@ -70,6 +73,11 @@ async def backfill_archive(
         await embed_rest(at)
     await at.backfills.settle()
     return await at.corpus.census(at.embedder.profile)
+
+
+def _terms(categories: Sequence[Category] | None, rules: IndexRules) -> str:
+    """What decides, beside the archive, which posts are stored: under other terms it is read again from its start."""
+    return repr((categories, sorted(rules.bots), rules.index_banners))
 
 
 def _next(batches: Iterator[Batch]) -> asyncio.Task[Batch | None]:
@@ -96,8 +104,7 @@ def _batches(
     all_public: bool,
 ) -> Iterator[Batch]:
     """The slow part of each batch: parsing, cleaning, counting terms, pairing with given vectors; no other I/O."""
-    topics = read_topics(archive, skip=skip)
-    while batch := list(islice(topics, TOPICS_A_BATCH)):
+    for batch in _read_batches(archive, skip):
         new = _declared_public(batch, known) if all_public else {}
         known |= new
         ready = Batch(len(batch), list(new.values()), [], [], [])
@@ -109,6 +116,23 @@ def _batches(
             if given is not None:
                 ready.passages.extend(_passages(posts, archived.topic, category, given, at.embedder))
         yield ready
+
+
+def _read_batches(archive: Path, skip: int) -> Iterator[list[ArchivedTopic]]:
+    """The archive's topics by the batch; what stands before a line at fault comes before its Rejected."""
+    topics = read_topics(archive, skip=skip)
+    fault: Rejected | None = None
+    while fault is None:
+        batch: list[ArchivedTopic] = []
+        try:
+            batch.extend(islice(topics, TOPICS_A_BATCH))
+        except Rejected as exc:
+            fault = exc
+        if batch:
+            yield batch
+        elif fault is None:
+            return
+    raise fault
 
 
 def _declared_public(
