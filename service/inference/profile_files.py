@@ -1,0 +1,154 @@
+"""The known profiles and an operator's own: YAML read into what adapters are made with, faults told in one line."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from service.domain import EmbeddingProfile, RerankerProfile
+from service.errors import Misconfigured
+from service.inference.embedding import EmbedderOptions, Overflow
+from service.inference.pairs import PairOptions
+from service.inference.references import ReferencePair
+
+KNOWN = Path(__file__).with_name("profiles.yml")
+MAX_DIMENSIONS = 4000
+"""What a halfvec index holds (docs/inference, pgvector)."""
+MAX_FILE_BYTES = 1_000_000
+
+K = TypeVar("K")
+Text = Annotated[str, Field(min_length=1)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownEmbedder:
+    """An embedding profile, and how its model wants its texts; how it is indexed is a setting."""
+
+    profile: EmbeddingProfile
+    texts: EmbedderOptions
+
+
+@dataclass(frozen=True, slots=True)
+class KnownReranker:
+    """A reranker profile, what its model reads of a pair, and the pairs that prove it."""
+
+    profile: RerankerProfile
+    pairs: PairOptions
+    references: tuple[ReferencePair, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Profiles:
+    """Every profile by its short name."""
+
+    embedders: Mapping[str, KnownEmbedder]
+    rerankers: Mapping[str, KnownReranker]
+
+    def embedder(self, name: str) -> KnownEmbedder:
+        """Raises Misconfigured with the names there are."""
+        return _named(name, self.embedders, "models.embedder.profile")
+
+    def reranker(self, name: str) -> KnownReranker:
+        """Raises Misconfigured with the names there are."""
+        return _named(name, self.rerankers, "models.reranker.profile")
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Embedder(_Entry):
+    model: Text
+    strategy: int
+    version: int
+    dimensions: int = Field(ge=1, le=MAX_DIMENSIONS)
+    window_tokens: int = Field(gt=0)
+    cosine_floor: float = Field(1.0, ge=-1, le=1)
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    overflow: Overflow = Overflow.TRUNCATE
+
+    def known(self) -> KnownEmbedder:
+        profile = EmbeddingProfile(
+            self.model,
+            self.strategy,
+            self.version,
+            self.dimensions,
+            self.window_tokens,
+            cosine_floor=self.cosine_floor,
+        )
+        return KnownEmbedder(profile, EmbedderOptions(self.query_prefix, self.passage_prefix, self.overflow))
+
+
+class _Pair(_Entry):
+    question: Text
+    title: str
+    excerpt: str
+    logit: Finite
+
+
+class _Reranker(_Entry):
+    name: Text
+    weak: Finite
+    normal: Finite
+    provisional: bool = True
+    window_tokens: int = Field(512, ge=16)
+    excerpt_chars: int = Field(300, ge=1)
+    references: tuple[_Pair, ...] = ()
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "_Reranker":
+        if self.weak > self.normal:
+            raise ValueError("weak must not lie above normal")
+        return self
+
+    def known(self) -> KnownReranker:
+        return KnownReranker(
+            RerankerProfile(self.name, self.weak, self.normal, self.provisional),
+            PairOptions(self.excerpt_chars, self.window_tokens),
+            tuple(ReferencePair(one.question, one.title, one.excerpt, one.logit) for one in self.references),
+        )
+
+
+class _File(_Entry):
+    embedders: dict[Text, _Embedder] = {}
+    rerankers: dict[Text, _Reranker] = {}
+
+
+def load_profiles(own: Path | None = None) -> Profiles:
+    """The profiles we know, and those of a file of the same shape, which add to them or replace one.
+
+    Raises Misconfigured in one line: the file, the field and what is wrong with it.
+    """
+    files = [_read(path) for path in ([KNOWN, own] if own else [KNOWN])]
+    return Profiles(
+        {name: entry.known() for file in files for name, entry in file.embedders.items()},
+        {name: entry.known() for file in files for name, entry in file.rerankers.items()},
+    )
+
+
+def _read(path: Path) -> _File:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
+            raise Misconfigured(f"{path}: larger than {MAX_FILE_BYTES} bytes")
+        value = yaml.safe_load(content.decode("utf-8"))
+        return _File.model_validate({} if value is None else value)
+    except OSError as exc:
+        raise Misconfigured(f"{path}: {exc.strerror}") from exc
+    except ValidationError as exc:
+        faults = (f"{'.'.join(map(str, e['loc'])) or 'file'}: {e['msg']}" for e in exc.errors(include_input=False))
+        raise Misconfigured(f"{path}: {'; '.join(faults)}") from exc
+    except (yaml.YAMLError, ValueError, RecursionError) as exc:  # no UTF-8, an impossible date, endless nesting
+        raise Misconfigured(f"{path}: {' '.join(str(exc).split())}") from exc
+
+
+def _named(name: str, known: Mapping[str, K], setting: str) -> K:
+    if name not in known:
+        raise Misconfigured(f"{setting}: there is no profile {name!r}: {', '.join(known)}; add it to profiles_file")
+    return known[name]

