@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from service.discourse.cooked import plain_text
 from service.domain import Category, CategoryId, InboxId, Post, PostId, Topic, TopicId
-from service.ingest.eligibility import IndexRules, refusal
+from service.ingest.eligibility import IndexRules, public_part, refusal
 from service.ingest.embed import embed_posts
 from service.ingest.ports import Corpus, ForumReader, Inbox, IndexedPost, PassageEmbedder, TopicPost
 from service.lexer import term_counts
@@ -73,10 +73,12 @@ async def refresh_topic(topic_id: TopicId, at: Indexer) -> None:
     if topic is None or not topic.visible:
         await at.corpus.remove_topic(topic_id)
         return
-    await at.corpus.put_topics([topic])
-    if before != topic:
+    category = await _category(topic, at)
+    kept = public_part(topic, category, at.rules)
+    await at.corpus.put_topics([kept])
+    if before != kept:
         posts = await at.forum.public_posts_of(topic_id)
-        await _put_all(posts, topic, await _category(topic, at), at, just_read=True)
+        await _put_all(posts, topic, category, at, just_read=True)
 
 
 async def refresh_categories(at: Indexer) -> None:
@@ -87,13 +89,15 @@ async def refresh_categories(at: Indexer) -> None:
 
 async def _put_post(post: Post, at: Indexer, *, just_read: bool = False) -> None:
     topic = await at.corpus.topic(post.topic_id)
-    if topic is None or topic.deleted or (post.post_number == 1 and post.topic_title not in ("", topic.title)):
+    # A topic without a title is one that the public didn't see when it was stored.
+    retitled = topic is not None and post.post_number == 1 and post.topic_title not in ("", topic.title)
+    if topic is None or topic.deleted or not topic.title or retitled:
         topic = await at.forum.public_topic(post.topic_id)
         if topic is None:
             await at.corpus.remove_topic(post.topic_id)
             INDEXED.labels("topic_gone").inc()
             return
-        await at.corpus.put_topics([topic])
+        await at.corpus.put_topics([public_part(topic, await _category(topic, at), at.rules)])
     await _put_all([post], topic, await _category(topic, at), at, just_read=just_read)
 
 
