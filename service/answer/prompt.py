@@ -130,13 +130,14 @@ def _render(name: str, lang: Lang, **values: object) -> str:
 
 def _ever_less(sources: Sequence[Source], most_chars: int) -> Iterator[tuple[Sequence[Source], int]]:
     """The sources to show and the characters of each: what is given up comes in the order of spec P10."""
+    if not sources:
+        return
     least = min(LEAST_CHARS, most_chars)
     for chars in range(most_chars, least, -SHRINK_STEP):
         yield sources, chars
     for count in range(len(sources), 0, -1):
         yield sources[:count], least
-    if sources:
-        yield sources[:1], min(LAST_CHARS, least)
+    yield sources[:1], min(LAST_CHARS, least)
 
 
 def _data(text: str, delimiter: str) -> str:
