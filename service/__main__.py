@@ -16,6 +16,7 @@ COMMANDS = {
     "profiles": "Embedding profiles, and which one answers.",
     "flags": "The switches, and who turned them.",
     "ask": "One question against the index; nothing is posted.",
+    "doctor": "What is wrong with this installation, and how to mend it.",
     "sanitize": "What would be posted of a model's drafts.",
     "bench": "Measure this machine.",
 }

@@ -1,13 +1,22 @@
-"""What proves that an embedder is the one that made the index: reference vectors, made with the first vector."""
+"""What proves a model: reference vectors, made with the index's first vector, and reference pairs for a reranker."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Protocol
 
 from service.domain import EmbeddingProfile, ReferenceVector, TextFailure, TruncatedVector
 from service.errors import ArianeError, Transient
-from service.inference.proved import Embedder
-from service.inference.references import MIN_COSINE, Proof, Verdict, check_embedder, cosine
+from service.inference.proved import Embedder, Reranker
+from service.inference.references import (
+    MIN_COSINE,
+    Proof,
+    ReferencePair,
+    Verdict,
+    candidate_of,
+    check_embedder,
+    cosine,
+)
 from service.ingest.text import digest, embedded_text
 from service.store.references import StoredSample
 
@@ -28,6 +37,20 @@ PASSAGES = (
 )
 """French and English, short and long, code and accents: what a forum's texts are like. Changing them changes nothing
 for a profile that has its references."""
+
+PAIRS = (
+    ("How often should I water tomatoes in pots?", "Watering tomatoes", "Every morning, and twice when it is hot."),
+    (
+        "How often should I water tomatoes in pots?",
+        "Arroser les tomates",
+        "Chaque matin, deux fois s'il fait chaud.",
+    ),
+    ("How often should I water tomatoes in pots?", "Purger un radiateur", "Ouvrez le purgeur d'un quart de tour."),
+    ("comment purger un radiateur ?", "Purger un radiateur", "Fermez la vanne, ouvrez le purgeur d'un quart de tour."),
+    ("comment purger un radiateur ?", "Radiator gurgles", "Bleed it: open the valve with a key until water comes."),
+    ("comment purger un radiateur ?", "Build fails on Windows", "Delete the cache folder, then build again."),
+)
+"""Question, title and excerpt: answers in the same and in the other language, and posts about something else."""
 
 SAMPLES = 32
 MAX_CHECKED = 8
@@ -73,6 +96,16 @@ async def prove(embedder: Embedder, stored: References) -> Verdict:
     except ArianeError as exc:
         return Verdict(Proof.UNREACHABLE if isinstance(exc, Transient) else Proof.DIFFERENT, str(exc))
     return await examine(embedder, stored)
+
+
+async def scored_pairs(reranker: Reranker) -> list[ReferencePair]:
+    """Our pairs with the logits that this reranker gives them now; raises as the port says."""
+    scored = []
+    for question, title, excerpt in PAIRS:
+        pair = ReferencePair(question, title, excerpt, 0.0)
+        [logit] = await reranker.rerank(question, [candidate_of(pair)])
+        scored.append(replace(pair, logit=logit))
+    return scored
 
 
 async def _check_samples(embedder: Embedder, samples: Sequence[StoredSample]) -> Verdict:

@@ -1,16 +1,21 @@
 """`ariane profiles`: embedding profiles, how much is stored under each, and which one answers."""
 
 import asyncio
+from dataclasses import asdict
 from pathlib import Path
 
 import click
+import yaml
 from rich.console import Console
 from rich.table import Table
 
 from service.commands.options import config_option, configured
+from service.inference.references import ReferencePair
+from service.proof import scored_pairs
 from service.settings import Settings
 from service.store.profiles import ProfileStore, StoredProfile
-from service.wiring import open_database
+from service.store.quarantine import QuarantineStore
+from service.wiring import open_database, open_services
 
 
 @click.group("profiles", invoke_without_command=True)
@@ -45,9 +50,29 @@ def show(settings: Settings) -> None:
 @click.argument("name")
 @configured
 def activate(settings: Settings, name: str) -> None:
-    """Build the index of the profile NAME as models.index_kind says, then make it the one that answers."""
+    """Build the index of the profile NAME as models.index_kind says, then make it the one that answers.
+
+    Posts that its model failed on are tried again.
+    """
     asyncio.run(_activate(settings, name))
     click.echo(f"{name} is active", err=True)
+
+
+@command.command("references")
+@configured
+def references(settings: Settings) -> None:
+    """Print reference pairs with the logits that the reranker gives them now, as YAML.
+
+    Put them into the reranker's profile in models.profiles_file: from then on a server that scores them otherwise is
+    not used.
+    """
+    pairs = asyncio.run(_score_pairs(settings))
+    click.echo(yaml.safe_dump({"references": [asdict(one) for one in pairs]}, allow_unicode=True, sort_keys=False))
+
+
+async def _score_pairs(settings: Settings) -> list[ReferencePair]:
+    async with open_services(settings, "profiles") as services:
+        return await scored_pairs(services.stages.reranker)
 
 
 async def _list(settings: Settings) -> list[StoredProfile]:
@@ -59,3 +84,6 @@ async def _activate(settings: Settings, name: str) -> None:
     async with open_database(settings, "profiles") as pool:
         with Console(stderr=True).status("building the index; writing goes on meanwhile"):
             await ProfileStore(pool).activate(name)
+        chosen = await ProfileStore(pool).active_profile()
+        if chosen is not None:
+            await QuarantineStore(pool).release(chosen.profile)

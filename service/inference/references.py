@@ -79,7 +79,7 @@ async def check_reranker(
     try:
         for question in dict.fromkeys(one.question for one in references):
             group = [one for one in references if one.question == question]
-            logits += zip(group, await reranker.rerank(question, [_candidate(one) for one in group]), strict=True)
+            logits += zip(group, await reranker.rerank(question, [candidate_of(one) for one in group]), strict=True)
     except ArianeError as exc:
         return _failed(exc)
     pair, logit = max(logits, key=lambda scored: abs(scored[1] - scored[0].logit))
@@ -105,5 +105,6 @@ def cosine(made: Embedded, stored: Sequence[float]) -> float:
     return float(vector @ other / np.linalg.norm(other)) if other.shape == vector.shape else -1.0
 
 
-def _candidate(pair: ReferencePair) -> Candidate:
+def candidate_of(pair: ReferencePair) -> Candidate:
+    """The pair's post as a reranker gets it."""
     return Candidate(PostId(0), TopicId(0), 1, pair.title, "", pair.excerpt, "", datetime(2000, 1, 1, tzinfo=UTC))

@@ -1,7 +1,8 @@
-"""Ollama in the shapes of its published contract, as far as our adapters use it: /api/chat and /api/embed."""
+"""Ollama in the shapes of its published contract, as far as we use it: /api/chat, /api/embed and /api/show."""
 
 import json
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from starlette.types import Receive, Scope, Send
@@ -37,16 +38,25 @@ class FakeOllama(FakeServer):
     models: tuple[str, ...] = ("bge-m3", "qwen3:30b-a3b-q6k")
     replies: deque[Reply] = field(default_factory=deque)
     embed: Embed = hashed_vector
+    model_info: Mapping[str, object] = field(
+        default_factory=lambda: {
+            "general.architecture": "bert",
+            "bert.context_length": 8192,
+            "bert.embedding_length": 16,
+        }
+    )
 
     def respond(self, path: str, body: Json, size: int) -> Fault:
         if path == "/api/version":
             return answer(200, {"version": "0.12.0"})
         if path == "/api/tags":
             return answer(200, {"models": [{"name": name, "model": name, "size": 1} for name in self.models]})
-        if path not in {"/api/chat", "/api/embed"}:
+        if path not in {"/api/chat", "/api/embed", "/api/show"}:
             return answer(404, "404 page not found")
         if body["model"] not in self.models:
             return refusal(404, f"model '{body['model']}' not found")
+        if path == "/api/show":
+            return answer(200, {"details": {"family": "fake"}, "model_info": dict(self.model_info), "capabilities": []})
         return self._chat(body) if path == "/api/chat" else self._embed(body)
 
     def _embed(self, body: Json) -> Fault:

@@ -22,6 +22,8 @@ class FakeOpenAi(FakeServer):
     replies: deque[Reply] = field(default_factory=deque)
 
     def respond(self, path: str, body: Json, size: int) -> Fault:
+        if path == "/v1/models":
+            return answer(200, {"object": "list", "data": [{"id": name, "object": "model"} for name in self.models]})
         if path != "/v1/chat/completions":
             return refusal(404, "not_found_error", "File Not Found")
         if body["model"] not in self.models:
