@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from service.domain import ENGLISH, FRENCH, Draft, Question, Source, Vector, Zone
-from service.errors import Rejected, Transient
+from service.errors import Misconfigured, Rejected, Transient
 from service.inference.sentences import sentences
 from service.lexer import query_lexemes
 from service.telemetry import log
@@ -55,7 +55,8 @@ class Quote:
 class ExtractiveAnswerer:
     """Answerer that picks sentences by the question's words and by vectors; by words alone when those fail."""
 
-    def __init__(self, embedder: SentenceEmbedder) -> None:
+    def __init__(self, embedder: SentenceEmbedder | None) -> None:
+        """`embedder` None where sentences can't be embedded fast enough: words then decide alone."""
         self._embedder = embedder
 
     async def draft(self, question: Question, sources: Sequence[Source], zone: Zone) -> Draft:
@@ -73,10 +74,12 @@ class ExtractiveAnswerer:
     async def _scored(
         self, question: str, quotes: Sequence[Quote], worded: dict[Quote, float]
     ) -> list[tuple[float, Quote]]:
+        if self._embedder is None:
+            return [(worded[quote], quote) for quote in quotes]
         try:
             asked = await self._embedder.embed_query(question)
             vectors = await self._embedder.embed_sentences([quote.text[:EMBEDDED_CHARS] for quote in quotes])
-        except (Transient, Rejected) as exc:
+        except (Transient, Rejected, Misconfigured) as exc:
             log.warning("quotes_by_words_alone", error=str(exc))
             return [(worded[quote], quote) for quote in quotes]
         cosines = np.array([float(asked @ vector) for vector in vectors])

