@@ -134,14 +134,15 @@ def _fitted(
 
 def _unfit(blocks: Sequence[Block], zone: Zone, lang: str | None) -> str | None:
     """Why these blocks are no sourced answer, or None if they are."""
-    prose = "\n".join(plain(run) for run in inline_runs(blocks, quotes=False))
+    words = "".join(plain(run) for run in inline_runs(blocks))
     if zone == Zone.ABSTAIN:
         return "abstain_zone"
-    if sum(char.isalpha() for char in prose) < _FEWEST_LETTERS:
+    if sum(char.isalpha() for char in words) < _FEWEST_LETTERS:
         return "no_sentence"
     if not citations(blocks):
         return "no_citation"
-    if lang is not None and is_foreign(prose, lang):
+    # A quotation may be in the language of the post that it quotes.
+    if lang is not None and is_foreign("\n".join(plain(run) for run in inline_runs(blocks, quotes=False)), lang):
         return "language"
     return None
 

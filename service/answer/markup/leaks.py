@@ -33,7 +33,7 @@ _OTHER_SPEAKER = re.compile(
     r"\s*(?:SYSTEM(?: PROMPT| MESSAGE)?|SYSTÈME|System (?:prompt|message)|Prompt système|DEVELOPER|USER|HUMAN|Human|"
     r"INSTRUCTIONS?|CONTEXT|EVIDENCE|TOOL)\s*:"
 )
-_OWN_LABEL = re.compile(r"\s*(?:ASSISTANT|Assistant|BOT|AI|FINAL ANSWER|Final answer|Réponse finale)\s*:[ \t]*")
+_OWN_LABEL = re.compile(r"\s*(?:ASSISTANT|Assistant|BOT|AI|FINAL ANSWER|Final [Aa]nswer|Réponse finale)\s*:[ \t]*")
 _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[^.!?…\n]+[.!?…]*\s*|\s+|[.!?…]+\s*")
 _SHINGLE_WORDS = 8

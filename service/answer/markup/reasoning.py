@@ -73,7 +73,7 @@ def _drop_reasoning(text: str, code: Spans) -> str:
             depth += 1
     if depth == 0:
         kept.append(text[start:])
-    return " ".join(kept).lstrip(" ")
+    return " ".join(piece for each in kept if (piece := each.strip(" ")))
 
 
 def _drop_turns(text: str, code: Spans) -> str:
@@ -93,7 +93,7 @@ def _drop_turns(text: str, code: Spans) -> str:
             speaker = name
         elif name in ("[inst]", "<<sys>>"):
             speaker = "user"
-        elif name == "[/inst]":
+        elif name == "[/inst]" or (name == "<</sys>>" and "[/INST]" not in text[start:]):
             speaker = "assistant"
         elif name not in _NEUTRAL and name != "<</sys>>":
             # The end of a turn: what a model goes on to write after its answer is somebody else's part.

@@ -30,6 +30,7 @@ _NAMES = (
 _HEADING = re.compile(rf"\W*{_NAMES}\s*(?:\(\d+\)\s*)?[:：]?\W*", re.IGNORECASE)
 _LABELLED = re.compile(rf"\W*{_NAMES}\s*[:：]\s*(?P<rest>.*)", re.IGNORECASE)
 _NUMBERED = re.compile(r"\W{0,4}(?:\d{1,3}|\*|-|•)[\]).:\s]")
+_BRACKETED = re.compile(r"\s*\[\d{1,3}\]\W*\w")
 _LONGEST_ENTRY = 200
 
 
@@ -62,6 +63,8 @@ def drop_source_list(blocks: Sequence[Block], removed: Counter[str]) -> tuple[Bl
 def _before_list(inlines: tuple[Inline, ...], *, last: bool) -> tuple[tuple[Inline, ...], bool]:
     """The lines of a paragraph that stand before its list of sources, and whether the list may go on after it."""
     cut = lines(inlines)
+    if last and all(_BRACKETED.match(plain(line)) for line in cut):
+        return (), False
     for index, line in enumerate(cut):
         text = plain(line)
         below = cut[index + 1 :]
