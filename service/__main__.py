@@ -56,9 +56,12 @@ def ariane() -> None:
 def main() -> None:
     """Run one command; bad input and bad settings end with status 2 and one line that says what and where."""
     try:
-        status = ariane.main(standalone_mode=False)
+        status = ariane.main(prog_name="ariane", standalone_mode=False)
     except click.Abort:
         status = 130
+    except click.exceptions.NoArgsIsHelpError as exc:
+        click.echo(exc.format_message(), err=True)
+        status = BAD_INPUT
     except click.ClickException as exc:
         context = exc.ctx.command_path if isinstance(exc, click.UsageError) and exc.ctx else "ariane"
         status = _fail(f"{context}: {exc.format_message()}", BAD_INPUT)

@@ -20,7 +20,7 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.command("backfill")
 @click.option("--archive", required=True, type=FILE, help="Topic JSON lines (the shape of /t/ID.json), gzipped or not.")
 @click.option("--site", type=FILE, help="The forum's site.json: its categories, and which of them are private.")
-@click.option("--public", is_flag=True, help="Instead of --site: every category of the archive is public.")
+@click.option("--public", is_flag=True, help="Instead of --site: every category is public, but those known as private.")
 @click.option("--vectors", type=FILE, help="Vectors made elsewhere (.npz); what they miss is left to the worker.")
 @configured
 def command(settings: Settings, archive: Path, site: Path | None, public: bool, vectors: Path | None) -> None:

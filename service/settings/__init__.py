@@ -96,4 +96,5 @@ def load_settings(path: Path | None = None) -> Settings:
         faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in exc.errors(include_input=False))
         raise Misconfigured(f"{path or 'environment'}: {faults}") from exc
     except ValueError as exc:  # pydantic-settings: an environment variable that isn't valid JSON
-        raise Misconfigured(f"environment: {exc}") from exc
+        example = """ARIANE_WEBHOOK__SECRETS='["..."]'"""
+        raise Misconfigured(f"environment: {exc}; a list is written as JSON: {example}") from exc
