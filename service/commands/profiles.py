@@ -1,6 +1,7 @@
 """`ariane profiles`: embedding profiles, how much is stored under each, and which one answers."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from service.proof import scored_pairs
 from service.settings import Settings
 from service.store.profiles import ProfileStore, StoredProfile
 from service.store.quarantine import QuarantineStore
-from service.wiring import open_database, open_services
+from service.wiring import open_database
+from service.wiring.models import unproved_models
 
 
 @click.group("profiles", invoke_without_command=True)
@@ -71,8 +73,8 @@ def references(settings: Settings) -> None:
 
 
 async def _score_pairs(settings: Settings) -> list[ReferencePair]:
-    async with open_services(settings, "profiles") as services:
-        return await scored_pairs(services.stages.reranker)
+    async with AsyncExitStack() as stack:
+        return await scored_pairs(unproved_models(settings.models, stack).reranker)
 
 
 async def _list(settings: Settings) -> list[StoredProfile]:

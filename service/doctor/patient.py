@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from service.errors import ArianeError
-from service.inference.proved import Embedder, Reranker
-from service.inference.references import ReferencePair
 from service.settings import Settings
 from service.store.pool import Pool, open_pool
 from service.wiring import open_database
+from service.wiring.models import UnprovedModels, unproved_models
 
 WAIT_SECONDS = 4
 """Longest wait for one answer of another server: less than a check may take."""
@@ -21,21 +20,12 @@ class NotExamined(ArianeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Models:
-    """The adapters as they are configured, unproved, and the pairs that prove the reranker."""
-
-    embedder: Embedder
-    reranker: Reranker
-    pairs: tuple[ReferencePair, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Patient:
     """One installation; what couldn't be opened is there as its error."""
 
     settings: Settings
     database: Pool | ArianeError
-    models: Models | ArianeError
+    models: UnprovedModels | ArianeError
     now: Callable[[], datetime]
 
     @property
@@ -46,7 +36,7 @@ class Patient:
         return self.database
 
     @property
-    def opened_models(self) -> Models:
+    def opened_models(self) -> UnprovedModels:
         """Raises what kept them from being made."""
         if isinstance(self.models, ArianeError):
             raise self.models
@@ -58,11 +48,14 @@ def utc_now() -> datetime:
 
 
 @asynccontextmanager
-async def open_patient(
-    settings: Settings, models: Models | ArianeError, *, now: Callable[[], datetime] = utc_now
-) -> AsyncIterator[Patient]:
-    """The installation, with its database if that opens; a schema of another version is opened too."""
+async def open_patient(settings: Settings, *, now: Callable[[], datetime] = utc_now) -> AsyncIterator[Patient]:
+    """The installation, with its database and models if they open; a schema of another version is opened too."""
     async with AsyncExitStack() as stack:
+        models: UnprovedModels | ArianeError
+        try:
+            models = unproved_models(settings.models, stack)
+        except ArianeError as exc:
+            models = exc
         database: Pool | ArianeError
         try:
             database = await stack.enter_async_context(_database(settings))

