@@ -48,7 +48,7 @@ _FULL_BBCODE = re.compile(r"\[[a-z-]{1,30}+(?:=|\s[a-z_-]{1,30}=)", re.IGNORECAS
 _BRACKETS = re.compile(r"\[\[[^\[\]\n]{0,40}\]\]|\[{2,}|\]{2,}|(?:［[ \t]*){2,}|(?:］[ \t]*){2,}")
 _UPLOAD_NAME = re.compile(r"\|(?:attachment|video|audio|thumbnail|\d{1,5}x\d{1,5})\b[^\s|]{0,40}")
 _MASS = re.compile(r"[@＠﹫]+(?:here|all|everyone|everybody|channel|staff-all)\b", re.IGNORECASE)
-_AT = re.compile(r"[@＠﹫]+(?=[^\s@]|$)")
+_AT = re.compile(r"[@＠﹫]+(?=[^\s@]|\s*\Z)")
 # A colour needs a digit and a letter: without the one it may be a word, without the other a number.
 _HEX = r"(?<![\w&])#(?=[0-9a-f]*\d)(?=\d*[a-f])(?:[0-9a-f]{8}|[0-9a-f]{6}|[0-9a-f]{3,4})(?![\w:-])"
 _DIRECTIVE = r"(?<![^\s(])#(?:include|define|undef|ifn?def|if|elif|else|endif|pragma|import|version|region)(?![\w:-])"
@@ -56,7 +56,7 @@ _NAME = re.compile(f"{HOST.pattern}|{_HEX}|{_DIRECTIVE}", re.IGNORECASE)
 _ESCAPABLE = re.compile(r"[\\`*_\[\]<>~#|&]")
 _MAYBE_LINK = re.compile(r"\w\.\w|//|:\S|@")
 _HASH = re.compile(
-    rf"(?<![^\W_])(?!{_HEX}|{_DIRECTIVE})[#＃﹟]+(?=[^\W\d]|[\u00c0-\u1fff\u2c00-\ud7ff]|\d+(?:[^\W\d]|[-:])|[:-]|\s*\Z)",
+    rf"(?<![^\W_])(?!{_HEX}|{_DIRECTIVE})[#＃﹟]+(?=[^\W\d]|[\u00c0-\u1fff\u2c00-\ud7ff]|\d+(?![\d\s!-,./;-@\[-^`{{-~’»”…]|\Z)|[:-]|\s*\Z)",
     re.IGNORECASE,
 )
 _EMPTY = re.compile(
