@@ -30,24 +30,38 @@ class Misbehave:
         def taken(fault: Fault) -> Switch | None:
             return self.switches.take(fault, method=scope["method"], path=path)
 
+        whole = receive
         if slow := taken(Fault.SLOW):
+            whole = await _read(receive)
             await asyncio.sleep(slow.seconds)
         if refused := taken(Fault.STATUS):
             await _refuse(refused, send)
         elif taken(Fault.GARBAGE):
-            await _run(self.app, scope, receive)
+            await _run(self.app, scope, whole)
             await _answer(send, 200, "application/json", GARBAGE)
         elif taken(Fault.TRUNCATED):
-            start, body = await _run(self.app, scope, receive)
+            start, body = await _run(self.app, scope, whole)
             await send(start)
             # a real connection breaks before Content-Length is reached; in-process clients only see less
             broken = _transport(receive) is not None
             await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": broken})
         elif taken(Fault.LOST):
-            await _run(self.app, scope, receive)
+            await _run(self.app, scope, whole)
             await _hang_up(receive)
         else:
-            await self.app(scope, receive, send)
+            await self.app(scope, whole, send)
+
+
+async def _read(receive: Receive) -> Receive:
+    """The request read to its end: as on a real forum, it is carried out even when its sender has gone meanwhile."""
+    messages = [await receive()]
+    while messages[-1].get("more_body"):
+        messages.append(await receive())
+
+    async def again() -> Message:
+        return messages.pop(0) if messages else await receive()
+
+    return again
 
 
 async def _run(app: ASGIApp, scope: Scope, receive: Receive) -> tuple[Message, bytes]:
