@@ -5,14 +5,17 @@ BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip --quiet
 # Tests of a foreign checkout must not meet its settings, and warnings are errors: no missing runtime folder.
 TEST_ENV := env -u ARIANE_HOME OMP_NUM_THREADS=1 LC_ALL=C.UTF-8 XDG_RUNTIME_DIR=$${XDG_RUNTIME_DIR:-/tmp}
+# Two processes, each with its share of the tests; more only where there are cores for them (0: none, for a debugger).
+JOBS ?= 2
 
-.PHONY: help demo test lint format clean
+.PHONY: help demo test lint format wheel-check clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo         the whole loop on this machine, until Ctrl-C (ONCE=1: until the first answer)"
 	@echo "make test         the test suite (ARGS='-k name' for a part of it)"
 	@echo "make lint         style, types and import contracts"
+	@echo "make wheel-check  the built wheel, installed on its own, has all it needs"
 	@echo "make format       rewrite the code in the project's style"
 
 $(VENV)/.made:
@@ -39,13 +42,16 @@ demo: $(VENV)/.ready
 	@$(BIN)/ariane demo $(if $(ONCE),--once)
 
 test: $(VENV)/.ready-dev
-	@$(TEST_ENV) $(BIN)/python -m pytest $(ARGS)
+	@$(TEST_ENV) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
 
 lint: $(VENV)/.ready-dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+wheel-check: $(VENV)/.ready-dev
+	@$(BIN)/python .ci/wheel_check.py
 
 format: $(VENV)/.ready-dev
 	@$(BIN)/ruff check --fix .
