@@ -15,7 +15,7 @@ from typing import NoReturn, Self
 import httpx
 import stamina
 
-from service.errors import ArianeError, Misconfigured, Rejected, Transient, Unsure
+from service.errors import ArianeError, Busy, Misconfigured, Rejected, Transient, Unsure
 from service.telemetry import REMOTE_SECONDS
 
 MAX_ANSWER_BYTES = 8_000_000
@@ -39,7 +39,7 @@ class Refused(Rejected):
         self.body = body
 
 
-class _Busy(Transient):
+class _Again(Transient):
     """Worth another try at once: nothing has been done, or doing it twice does no harm."""
 
 
@@ -51,6 +51,8 @@ class Remote:
     ) -> None:
         """`timeout_seconds` bounds each of at most `attempts` tries, from the connection to the answer's last byte."""
         self.name = name
+        self.answered: bool | None = None
+        """Whether the last call got an answer, be it a refusal; None before the first."""
         self._timeout_seconds = timeout_seconds
         self._retry = stamina.AsyncRetryingCaller(
             attempts=attempts,
@@ -112,6 +114,8 @@ class Remote:
             result = next(word for kind, word in _RESULTS.items() if isinstance(exc, kind))
             raise
         finally:
+            if result != "cancelled":
+                self.answered = result in ("ok", "rejected")
             REMOTE_SECONDS.labels(self.name, result).observe(perf_counter() - start)
 
     async def _exchange(
@@ -131,12 +135,12 @@ class Remote:
                         break
                 return response, bytes(content)
         except _NOT_SENT as exc:
-            raise _Busy(f"{self.name}: can't be reached: {type(exc).__name__}") from exc
+            raise _Again(f"{self.name}: can't be reached: {type(exc).__name__}") from exc
         except _NEVER_SENDABLE as exc:
             raise Misconfigured(f"{self.name}: the request can't be sent: {type(exc).__name__}") from exc
         except (TimeoutError, httpx.TransportError, httpx.DecodingError) as exc:
             reason = f"{self.name}: {method} {path} got no whole answer: {type(exc).__name__}"
-            raise _Busy(reason) if repeatable else Unsure(reason) from exc
+            raise _Again(reason) if repeatable else Unsure(reason) from exc
 
     def _value(self, response: httpx.Response, content: bytes, repeatable: bool) -> object:
         """The answer's JSON, or the error that it means."""
@@ -153,8 +157,10 @@ class Remote:
             place = response.headers.get("location", "")[:200]
             raise Misconfigured(f"{reason} {place}".rstrip())
         wish = retry_after_seconds(response.headers.get("retry-after"), datetime.now(UTC))
-        if status in (408, 429, 503) or (status in (502, 504) and repeatable):
-            raise _Busy(reason, retry_after_seconds=wish)
+        if status == 429:
+            raise Busy(reason, retry_after_seconds=wish)
+        if status in (408, 503) or (status in (502, 504) and repeatable):
+            raise _Again(reason, retry_after_seconds=wish)
         if status >= 500:
             self._broken(reason, repeatable, wish)
         try:
@@ -198,7 +204,7 @@ def retry_after_seconds(header: str | None, now: datetime) -> float | None:
 
 def _again(exc: Exception) -> bool | float:
     """Whether to try again, and after how many seconds where the server said so."""
-    if not isinstance(exc, _Busy):
+    if not isinstance(exc, (_Again, Busy)):
         return False
     wish = exc.retry_after_seconds
     if wish is None:

@@ -9,7 +9,7 @@ from time import perf_counter
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
-from service.errors import ArianeError, Misconfigured
+from service.errors import ArianeError, Misconfigured, kind_of
 
 DELIVERIES = Counter("ariane_webhook_deliveries", "Webhook deliveries by event and result.", ["event", "result"])
 WEBHOOK_SECONDS = Histogram(
@@ -31,6 +31,7 @@ RESCUED = Counter("ariane_rescued_jobs", "Jobs taken back from workers that stop
 WORKER_RESTARTS = Counter("ariane_worker_restarts", "Times the job loop was started again after a fault.")
 REMOTE_SECONDS = Histogram("ariane_remote_seconds", "Calls to other servers.", ["server", "result"])
 QUEUE_DEPTH = Gauge("ariane_queue_jobs", "Jobs in the queue, by task and status.", ["task", "status"])
+PART_UP = Gauge("ariane_part_up", "1 while a part answers and is the one it is taken for, else 0.", ["part"])
 FALLBACKS = Counter("ariane_fallbacks", "Questions that went on without a part, by part and error.", ["part", "error"])
 COMPLETIONS = Counter("ariane_completions", "Drafts of the language model by what became of them.", ["result"])
 
@@ -59,7 +60,7 @@ def configure_logging(*, level: str, json: bool) -> None:
 
 def went_without(part: str, exc: ArianeError) -> str:
     """Count and log (as an error when a person must act) that a question goes on without `part`; returns the note."""
-    FALLBACKS.labels(part, type(exc).__name__.lower()).inc()
+    FALLBACKS.labels(part, kind_of(exc)).inc()
     tell = log.error if isinstance(exc, Misconfigured) else log.warning
     note = f"{part}_down"
     tell(note, error=str(exc))

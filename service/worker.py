@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 import traceback
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
@@ -21,7 +21,10 @@ from service.jobs import Queue, RetryPolicy, TaskName, Work, build_queue
 from service.settings import Settings, WorkerSettings
 from service.store import queue as guard
 from service.store.pool import Connection, Pool, connection, transaction
-from service.telemetry import JOBS, QUEUE_DEPTH, RESCUED, WORKER_RESTARTS, log
+from service.telemetry import JOBS, PART_UP, QUEUE_DEPTH, RESCUED, WORKER_RESTARTS, log
+
+IsUp = Callable[[], bool | None]
+NO_PARTS: Mapping[str, IsUp] = {}
 
 POLL_SECONDS = 1.0
 """New jobs are announced (LISTEN/NOTIFY); a job whose retry is due is not, and is found this late at most."""
@@ -43,9 +46,12 @@ class _State:
         return [worker.worker_id for worker in self.loops.values() if worker.worker_id is not None]
 
 
-async def run_worker(settings: Settings, pool: Pool, work: Work, *, stop: asyncio.Event) -> None:
+async def run_worker(
+    settings: Settings, pool: Pool, work: Work, *, stop: asyncio.Event, up: Mapping[str, IsUp] = NO_PARTS
+) -> None:
     """Run jobs until `stop` is set, then let the running ones end within the grace; what doesn't is put back.
 
+    The metrics page tells which of the parts `up` work, as far as that is known, and the database.
     Raises Misconfigured when the metrics port is taken. Nothing else ends it: a loop that dies is started again.
     """
     # It prints whole exceptions, in which Postgres may quote a post; `job_failed` and the others say it without.
@@ -62,7 +68,7 @@ async def run_worker(settings: Settings, pool: Pool, work: Work, *, stop: asynci
             chores = [
                 group.create_task(_every(settings.worker.heartbeat_seconds, lambda: _beat(pool, state))),
                 group.create_task(_every(settings.worker.sweep_seconds, lambda: _sweep(settings, pool, work, state))),
-                group.create_task(_every(settings.worker.sweep_seconds, lambda: _measure(pool))),
+                group.create_task(_every(settings.worker.sweep_seconds, lambda: _measure(pool, up))),
             ]
             await stop.wait()
             for worker in state.loops.values():
@@ -184,9 +190,14 @@ async def _abandon(job: guard.StalledJob, conn: Connection, work: Work) -> None:
     await guard.fail(conn, job.id)
 
 
-async def _measure(pool: Pool) -> None:
+async def _measure(pool: Pool, up: Mapping[str, IsUp]) -> None:
+    for part, is_up in up.items():
+        if (works := is_up()) is not None:
+            PART_UP.labels(part).set(works)
+    PART_UP.labels("database").set(0)
     async with connection(pool) as conn:
         depths = await guard.queue_depths(conn)
+    PART_UP.labels("database").set(1)
     for task in TaskName:
         for status in ("todo", "doing", "failed"):
             QUEUE_DEPTH.labels(task, status).set(depths.get((task, status), 0))

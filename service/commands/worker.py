@@ -27,4 +27,4 @@ async def _work(settings: Settings) -> None:
     with stop_on_signals(settings.worker.shutdown_grace_seconds) as stop:
         async with open_services(settings, "worker", long_lived=True) as services:
             log.info("working", metrics_port=settings.worker.metrics_port)
-            await run_worker(settings, services.pool, work_of(services), stop=stop)
+            await run_worker(settings, services.pool, work_of(services), stop=stop, up=services.up)

@@ -42,6 +42,12 @@ class ForumCalls:
         await self._anonymous.__aexit__(kind, exc, trace)
         await self._as_bot.__aexit__(kind, exc, trace)
 
+    @property
+    def up(self) -> bool | None:
+        """Whether the forum answered the last call each way; None before the first."""
+        answered = {self._anonymous.answered, self._as_bot.answered} - {None}
+        return all(answered) if answered else None
+
     async def public(self, path: str, params: Params | None = None) -> Fields | None:
         """The object that an anonymous reader gets, None where the forum shows him nothing."""
         try:

@@ -51,6 +51,11 @@ class DiscourseClient:
     ) -> None:
         await self._calls.__aexit__(kind, exc, trace)
 
+    @property
+    def up(self) -> bool | None:
+        """Whether the forum answered when it was last called; None before it was."""
+        return self._calls.up
+
     async def public_post(self, post_id: PostId) -> Post | None:
         """The post as the public sees it; without category and archetype, which its topic has."""
         value = await self._calls.public(f"posts/{post_id}.json")

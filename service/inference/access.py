@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from service.errors import Transient
-from service.inference.breaker import Breaker, Busy
+from service.errors import Busy, Transient
+from service.inference.breaker import Breaker
 from service.inference.turns import Turns
 
 

@@ -5,12 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 
-from service.errors import ArianeError, Transient
+from service.errors import ArianeError, Busy, Transient
 from service.inference.batching import BatchRefused
-
-
-class Busy(Transient):
-    """The server, or our own queue before it, is full: it lives, so no breaker opens for it."""
 
 
 class BreakerState(StrEnum):

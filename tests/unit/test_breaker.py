@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.errors import Misconfigured, Rejected, Transient
+from service.errors import Busy, Misconfigured, Rejected, Transient
 from service.inference.access import Access
 from service.inference.batching import BatchRefused
-from service.inference.breaker import Breaker, BreakerState, Busy
+from service.inference.breaker import Breaker, BreakerState
 from service.inference.turns import Turns
 
 

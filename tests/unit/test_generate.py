@@ -27,8 +27,7 @@ from service.answer.pipeline import answer
 from service.answer.ports import Answerer, ChatModel
 from service.answer.prompt import system_text
 from service.domain import ENGLISH, Answer, ChatMessage, Completion, Question, Result, Source, Trace, Zone
-from service.errors import ArianeError, Misconfigured, Rejected, Transient
-from service.inference.breaker import Busy
+from service.errors import ArianeError, Busy, Misconfigured, Rejected, Transient
 from service.inference.tokens import estimated_tokens
 from tests.fakes.answering import BASE_URL, FakeAnswerer, FakeReranker, World, candidate
 from tests.unit.forum_rules import live, raw_bbcode

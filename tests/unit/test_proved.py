@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from service.domain import Candidate, EmbeddingProfile
-from service.errors import Misconfigured, Transient
-from service.inference.breaker import Busy
+from service.errors import Busy, Misconfigured, Transient
 from service.inference.proved import ProvedEmbedder, ProvedReranker
 from service.inference.references import Proof, Verdict
 from tests.fakes.answering import FakeReranker, candidate
@@ -114,6 +113,22 @@ async def test_a_model_that_was_away_proves_itself_anew_before_it_is_used() -> N
     with pytest.raises(Misconfigured):
         await embedder.embed_query("back, as somebody else")
     assert prover.asked == 2
+
+
+def used(embedder: ProvedEmbedder) -> bool | None:
+    return embedder.proving.used
+
+
+async def test_those_who_wait_for_a_proof_share_what_it_says() -> None:
+    prover = Prover(Proof.UNREACHABLE)
+    embedder = prover.embedder()
+    assert used(embedder) is None
+    made = await asyncio.gather(*(embedder.embed_query("q") for _ in range(5)), return_exceptions=True)
+    assert {type(one) for one in made} == {Transient}
+    assert (prover.asked, used(embedder)) == (1, False)
+    prover.proof = Proof.PROVED
+    await embedder.embed_query("q")
+    assert (prover.asked, used(embedder)) == (2, True)
 
 
 async def test_an_unreachable_model_is_asked_again_by_the_next_caller() -> None:
