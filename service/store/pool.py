@@ -18,6 +18,10 @@ from service.settings import DatabaseSettings
 Connection = AsyncConnection[TupleRow]
 Pool = AsyncConnectionPool[Connection]
 
+RECONNECT_SECONDS = 5.0
+"""How long a lost connection is tried again, with doubling waits, before the next caller starts anew: the pool is back
+some seconds after an outage of any length. The library's own 5 minutes let it sleep on for 2 of them."""
+
 MIGRATE_FIRST = "run `ariane migrate`"
 
 _MIGRATE_CODES = {"42P01", "42703", "42704", "42883", "3F000"}
@@ -136,6 +140,7 @@ async def open_pool(
         min_size=1,
         max_size=settings.pool_max_size,
         timeout=settings.connect_timeout_seconds,
+        reconnect_timeout=RECONNECT_SECONDS,
         configure=configure,
         check=check,
         name=application_name,
