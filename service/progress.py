@@ -48,3 +48,5 @@ def show_census(census: Census, console: Console) -> None:
     for reason, count in sorted(census.refused.items(), key=lambda item: -item[1]):
         console.print(f"  {count:,} refused: {reason}", highlight=False)
     console.print(f"  {census.left_to_embed:,} left to embed", highlight=False)
+    if census.unembeddable:
+        console.print(f"  {census.unembeddable:,} that the model fails on (see `ariane doctor`)", highlight=False)

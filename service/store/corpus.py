@@ -11,7 +11,7 @@ from service.ingest.ports import Census, EmbeddedPassage, EmbeddingFailure, Inde
 from service.store import passages as vectors
 from service.store.pool import Connection, Pool, connection, transaction
 from service.store.postings import NO_TERMS, Terms, put_postings
-from service.store.quarantine import count_failures, put_failures
+from service.store.quarantine import put_failures
 from service.store.values import storable
 
 _PUT_TOPICS = """
@@ -179,7 +179,7 @@ class CorpusStore:
             )
             posts: dict[str, int] = {refusal: count async for refusal, count in cursor}
             left = await vectors.left_to_embed(conn, profile)
-            unembeddable = await count_failures(conn, profile)
+            unembeddable = await vectors.quarantined(conn, profile)
         indexed = posts.pop("", 0)
         return Census(topics[0] if topics else 0, indexed + sum(posts.values()), indexed, posts, left, unembeddable)
 

@@ -1,6 +1,7 @@
 """The stored vectors: what still lacks one, what each was made of, and putting them."""
 
 from collections.abc import Sequence
+from typing import LiteralString
 
 from pgvector import HalfVector
 
@@ -9,20 +10,41 @@ from service.ingest.ports import EmbeddedPassage, TopicPost
 from service.store.pool import Connection
 from service.store.profiles import ensure_profile, find_profile
 
+# What is quarantined is found first: it is little, and the planner would else hash the text of every waiting post.
 _WAITING = """
-FROM posts JOIN topics USING (topic_id) LEFT JOIN categories USING (category_id)
-WHERE posts.refusal IS NULL AND NOT EXISTS (
-    SELECT FROM embeddings WHERE embeddings.post_id = posts.post_id AND profile_id = %(profile_id)s
-) AND NOT EXISTS (
-    SELECT FROM embedding_failures AS failed WHERE failed.post_id = posts.post_id AND profile_id = %(profile_id)s
+WITH quarantined AS MATERIALIZED (
+    SELECT post_id FROM embedding_failures JOIN posts USING (post_id) JOIN topics USING (topic_id)
+    LEFT JOIN categories USING (category_id)
+    WHERE profile_id = %(profile_id)s
     AND source = embedding_source(topics.title, coalesce(categories.name, ''), topics.tags, posts.body)
+), waiting AS (
+    SELECT post_id, topic_id, body FROM posts WHERE refusal IS NULL
+    AND NOT EXISTS (
+        SELECT FROM embeddings WHERE embeddings.post_id = posts.post_id AND profile_id = %(profile_id)s
+    ) AND NOT EXISTS (SELECT FROM quarantined WHERE quarantined.post_id = posts.post_id)
 )
 """
 
 _PENDING = (
-    "SELECT posts.post_id, topics.title, coalesce(categories.name, ''), topics.tags, posts.body"
-    + _WAITING
-    + "ORDER BY posts.post_id LIMIT %(limit)s"
+    _WAITING
+    + """
+SELECT post_id, topics.title, coalesce(categories.name, ''), topics.tags, body
+FROM waiting JOIN topics USING (topic_id) LEFT JOIN categories USING (category_id) ORDER BY post_id LIMIT %(limit)s
+"""
+)
+
+_LEFT = (
+    _WAITING
+    + """
+SELECT count(*) FROM waiting
+"""
+)
+
+_QUARANTINED = (
+    _WAITING
+    + """
+SELECT count(*) FROM quarantined
+"""
 )
 
 _DIGESTS = """
@@ -48,9 +70,12 @@ async def pending(conn: Connection, profile: EmbeddingProfile, limit: int) -> li
 
 async def left_to_embed(conn: Connection, profile: EmbeddingProfile) -> int:
     """How many posts `pending` could give."""
-    cursor = await conn.execute("SELECT count(*)" + _WAITING, {"profile_id": await find_profile(conn, profile)})
-    row = await cursor.fetchone()
-    return int(row[0]) if row else 0
+    return await _count(conn, _LEFT, profile)
+
+
+async def quarantined(conn: Connection, profile: EmbeddingProfile) -> int:
+    """How many posts are as they were when the profile's model failed on them."""
+    return await _count(conn, _QUARANTINED, profile)
 
 
 async def digests(conn: Connection, profile: EmbeddingProfile, post_ids: Sequence[PostId]) -> dict[PostId, bytes]:
@@ -87,3 +112,8 @@ async def drop_passages(conn: Connection, post_ids: Sequence[PostId]) -> None:
     """Delete the vectors of these posts under every profile, and their failures."""
     await conn.execute("DELETE FROM embeddings WHERE post_id = ANY(%s)", (list(post_ids),))
     await conn.execute("DELETE FROM embedding_failures WHERE post_id = ANY(%s)", (list(post_ids),))
+
+
+async def _count(conn: Connection, query: LiteralString, profile: EmbeddingProfile) -> int:
+    row = await (await conn.execute(query, {"profile_id": await find_profile(conn, profile)})).fetchone()
+    return int(row[0]) if row else 0

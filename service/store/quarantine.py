@@ -8,6 +8,7 @@ from psycopg.rows import class_row
 
 from service.domain import EmbeddingProfile, PostId
 from service.ingest.ports import EmbeddingFailure
+from service.store.passages import quarantined
 from service.store.pool import Connection, Pool, connection
 from service.store.profiles import ensure_profile, find_profile
 from service.store.values import storable
@@ -57,15 +58,6 @@ async def put_failures(conn: Connection, profile: EmbeddingProfile, failures: Se
     await conn.execute("DELETE FROM embeddings WHERE profile_id = %s AND post_id = ANY(%s)", (profile_id, failed))
 
 
-async def count_failures(conn: Connection, profile: EmbeddingProfile) -> int:
-    """How many posts are quarantined under this profile."""
-    cursor = await conn.execute(
-        "SELECT count(*) FROM embedding_failures WHERE profile_id = %s", (await find_profile(conn, profile),)
-    )
-    row = await cursor.fetchone()
-    return int(row[0]) if row else 0
-
-
 class QuarantineStore:
     """Shows what is quarantined, and lets it go."""
 
@@ -73,9 +65,9 @@ class QuarantineStore:
         self._pool = pool
 
     async def count(self, profile: EmbeddingProfile) -> int:
-        """How many posts are quarantined under this profile."""
+        """How many posts are in quarantine under this profile: a changed one is pending instead."""
         async with connection(self._pool) as conn:
-            return await count_failures(conn, profile)
+            return await quarantined(conn, profile)
 
     async def latest(self, profile: EmbeddingProfile, limit: int) -> list[QuarantinedPost]:
         """The posts that failed last, latest first."""

@@ -1,9 +1,12 @@
 """A post that the model fails on: quarantined with its error, left alone until it changes, never in anybody's way."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 
+from service.__main__ import ariane
 from service.domain import PostId
 from service.ingest.embed import embed_pending, embed_posts
 from service.ingest.ports import Census, EmbeddingFailure, Refusal, TopicPost
@@ -62,6 +65,7 @@ async def test_an_edit_of_post_or_topic_lets_it_try_again(
     await corpus.put_topics([replace(TOPIC, title=title)])
     await corpus.put_posts([indexed(post(2, updated_at=later(1)), body)])
     assert [one.post_id for one in await corpus.pending(PROFILE, 5)] == [BAD]
+    assert await QuarantineStore(pool).count(PROFILE) == 0
     assert await embed_pending(corpus, embedder) == 1
     assert await QuarantineStore(pool).count(PROFILE) == left
     assert await corpus.pending(PROFILE, 5) == []
@@ -85,6 +89,17 @@ async def test_another_profile_tries_anew_and_a_release_too(
     assert len(await corpus.pending(replace(PROFILE, version=2), 5)) == 3
     assert await QuarantineStore(pool).release(replace(PROFILE, version=2)) == 0
     assert await QuarantineStore(pool).release(PROFILE) == 1
+    assert [one.post_id for one in await corpus.pending(PROFILE, 5)] == [BAD]
+
+
+async def test_activating_its_profile_tries_it_again(
+    corpus: CorpusStore, pool: Pool, embedder: HashEmbedder, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await embed_pending(corpus, embedder)
+    monkeypatch.setenv("ARIANE_DATABASE__URL", database_url)
+    asked = ["profiles", "activate", PROFILE.name]
+    result = await asyncio.to_thread(CliRunner().invoke, ariane, asked, standalone_mode=False)
+    assert result.exception is None
     assert [one.post_id for one in await corpus.pending(PROFILE, 5)] == [BAD]
 
 

