@@ -5,11 +5,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from service.domain import Candidate, EmbeddingProfile
+from service.answer.retrieve import retrieve
+from service.domain import ENGLISH, Candidate, EmbeddingProfile, Mode, Question, Trace
 from service.errors import Busy, Misconfigured, Transient
 from service.inference.proved import ProvedEmbedder, ProvedReranker
 from service.inference.references import Proof, Verdict
-from tests.fakes.answering import FakeReranker, candidate
+from service.settings import RetrievalSettings
+from tests.fakes.answering import FakeReranker, FakeSearch, candidate
 from tests.fakes.embedder import HashEmbedder
 
 EMBEDDER = EmbeddingProfile("toy", 100, 1, dimensions=16, window_tokens=512)
@@ -139,3 +141,17 @@ async def test_an_unreachable_model_is_asked_again_by_the_next_caller() -> None:
     prover.proof = Proof.PROVED
     await embedder.embed_query("q")
     assert prover.asked == 2
+
+
+async def test_a_question_to_another_embedder_is_answered_by_words_alone() -> None:
+    search = FakeSearch(nearest=[candidate(1)], worded=[candidate(2)])
+    trace = Trace()
+    found = await retrieve(
+        Question("how to water tomatoes", ENGLISH),
+        Prover(Proof.DIFFERENT).embedder(),
+        search,
+        RetrievalSettings(),
+        trace,
+    )
+    assert [one.post_id for one in found] == [2]
+    assert trace.mode is Mode.KEYWORD
