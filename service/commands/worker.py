@@ -8,7 +8,7 @@ from service.commands.options import configured
 from service.settings import Settings
 from service.stop import stop_on_signals
 from service.telemetry import log
-from service.wiring import open_services
+from service.wiring import open_services, prove_models
 from service.wiring.work import work_of
 from service.worker import run_worker
 
@@ -26,5 +26,6 @@ def command(settings: Settings) -> None:
 async def _work(settings: Settings) -> None:
     with stop_on_signals(settings.worker.shutdown_grace_seconds) as stop:
         async with open_services(settings, "worker", long_lived=True) as services:
+            await prove_models(services)
             log.info("working", metrics_port=settings.worker.metrics_port)
             await run_worker(settings, services.pool, work_of(services), stop=stop, up=services.up)

@@ -2,15 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from service.answer.pipeline import Stages
 from service.discourse.client import DiscourseClient
 from service.discourse.names import folded_name
 from service.embedded import ensure_running
+from service.errors import Misconfigured, Transient
 from service.inference.language import LanguageDetector
-from service.inference.proved import Embedder
+from service.inference.proved import Embedder, ProvedEmbedder, ProvedReranker
 from service.ingest.eligibility import IndexRules
 from service.settings import ForumSettings, Settings
 from service.store.corpus import CorpusStore
@@ -104,6 +105,14 @@ async def open_services(settings: Settings, name: str, *, long_lived: bool = Fal
             rules=IndexRules(_bots(settings.forum), settings.forum.index_banners),
             up={**models.up, "forum": lambda: forum.up},
         )
+
+
+async def prove_models(services: Services) -> None:
+    """Prove the models before the first question needs them; one that is down is proved at its first use."""
+    for model in (services.embedder, services.stages.reranker):
+        if isinstance(model, ProvedEmbedder | ProvedReranker):
+            with suppress(Transient, Misconfigured):  # logged, and told by the metrics and `ariane doctor`
+                await model.proving.require()
 
 
 def _forum(settings: ForumSettings) -> DiscourseClient:
