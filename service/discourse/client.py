@@ -1,8 +1,9 @@
 """The forum over REST: read as an anonymous reader, who sees what is public, and written to as the bot."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from functools import wraps
 from types import TracebackType
-from typing import Self
+from typing import Any, ParamSpec, Self, TypeVar
 from urllib.parse import quote
 
 from service.answer.ports import CreatedReply
@@ -30,6 +31,22 @@ SCANNED_AFTER = 2 * CHUNK
 """Posts looked through for our reply after the question, and CHUNK more at the topic's end."""
 MAX_CATEGORY_PAGES = 50
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _reading(read: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """A read that is tried again where the forum's answer can't be used: whoever asked has done nothing wrong."""
+
+    @wraps(read)
+    async def patient(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await read(*args, **kwargs)
+        except Rejected as exc:
+            raise Transient(f"the forum's answer can't be used: {exc}") from exc
+
+    return patient
+
 
 class DiscourseClient:
     """A Discourse forum; the ports service.answer.ports.Forum and service.ingest.ports.ForumReader say what it does."""
@@ -56,15 +73,18 @@ class DiscourseClient:
         """Whether the forum answered when it was last called; None before it was."""
         return self._calls.up
 
+    @_reading
     async def public_post(self, post_id: PostId) -> Post | None:
         """The post as the public sees it; without category and archetype, which its topic has."""
         value = await self._calls.public(f"posts/{post_id}.json")
         return None if value is None else post_from_json(value)
 
+    @_reading
     async def public_topic(self, topic_id: TopicId) -> Topic | None:
         value = await self._calls.public(f"t/{topic_id}.json")
         return None if value is None else topic_from_json(value)
 
+    @_reading
     async def public_posts_of(self, topic_id: TopicId) -> list[Post]:
         """Every post of the topic that the public sees; one that can't be read is logged and left out."""
         value = await self._calls.public(f"t/{topic_id}.json")
@@ -81,6 +101,7 @@ class DiscourseClient:
             posts += _readable(value, topic)
         return posts
 
+    @_reading
     async def public_categories(self) -> list[Category]:
         """The categories that the public sees, none where it sees nothing: what is missing is private."""
         value = await self._calls.public("site.json")
@@ -91,12 +112,15 @@ class DiscourseClient:
         known: dict[CategoryId, Category] = {}
         for page in range(1, MAX_CATEGORY_PAGES + 1):
             value = await self._calls.public("categories.json", {"include_subcategories": "true", "page": page})
+            if value is not None and "category_list" not in value:  # taken for "none", it would empty the index
+                raise Rejected("categories: expected a category_list")
             fresh = {} if value is None else {one.id: one for one in categories_from_json(value) if one.id not in known}
             if not fresh:
                 break
             known |= fresh
         return list(known.values())
 
+    @_reading
     async def our_reply_to(self, post_id: PostId) -> CreatedReply | None:
         """Our reply to this post: among its replies, else among the posts after it; None too when the post is gone."""
         try:
@@ -113,6 +137,7 @@ class DiscourseClient:
         except Refused as exc:  # not "there is none": posting now might double it
             raise Transient(f"the forum gave the question, not what answers it: {exc}") from exc
 
+    @_reading
     async def is_staged(self, username: str) -> bool:
         """Whether the account was made for someone who only wrote an e-mail.
 

@@ -337,7 +337,7 @@ async def test_another_host_is_never_followed(client: DiscourseClient, forum: Fa
 
 
 @pytest.mark.parametrize("body", [[], {}, {"post_stream": 1}, "x", None, {"id": 10, "title": 3}, {"categories": 1}])
-async def test_json_of_another_shape_is_rejected(client: DiscourseClient, forum: FakeForum, body: Any) -> None:
+async def test_json_of_another_shape_is_read_again_later(client: DiscourseClient, forum: FakeForum, body: Any) -> None:
     content = json.dumps(body).encode()
     for read in (
         lambda: client.public_post(PostId(100)),
@@ -347,8 +347,17 @@ async def test_json_of_another_shape_is_rejected(client: DiscourseClient, forum:
         lambda: client.is_staged("zoe"),
     ):
         forum.faults.append(answer(200, content))
-        with pytest.raises(Rejected):
+        with pytest.raises(Transient):
             await read()
+
+
+@pytest.mark.parametrize("body", [{}, {"maintenance": True}, {"errors": ["later"]}])
+async def test_a_forum_that_tells_no_categories_is_not_one_without(
+    client: DiscourseClient, forum: FakeForum, body: Any
+) -> None:
+    forum.faults += [answer(200, json.dumps(body).encode())] * 2
+    with pytest.raises(Transient):
+        await client.public_categories()
 
 
 def published(path: str, method: str) -> dict[str, Any]:
