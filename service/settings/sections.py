@@ -98,7 +98,7 @@ class RetentionSettings(Section):
     inbox_body_hours: int = Field(24, ge=1, description="A delivery's text goes after this even if its jobs failed.")
     inbox_days: int = Field(30, ge=1, description="How long a delivery's row is kept to refuse replays early.")
     finished_jobs_hours: int = Field(72, ge=1, description="How long failed jobs are kept to be looked at.")
-    trace_days: int = Field(90, ge=1, description="How long traces are kept.")
+    trace_days: int = Field(90, ge=1, description="How long traces and the texts of replies are kept.")
 
 
 class LogSettings(Section):

@@ -22,7 +22,7 @@ from service.domain import (
     UserId,
 )
 from service.settings import RetentionSettings
-from service.store.pool import Pool, connection
+from service.store.pool import Pool, connection, transaction
 from service.store.values import storable, to_json
 
 TRACED_BODY_CHARS = 300
@@ -197,9 +197,11 @@ class LedgerStore:
         return row is not None and bool(row[0])
 
     async def expire(self, retention: RetentionSettings, *, now: datetime) -> int:
-        """Delete the traces that are older than the settings allow; how many. The ledger itself stays."""
-        async with connection(self._pool) as conn:
-            cursor = await conn.execute(
-                "DELETE FROM traces WHERE recorded_at < %s", (now - timedelta(days=retention.trace_days),)
-            )
-            return cursor.rowcount
+        """Delete the traces that are older than the settings allow; how many.
+
+        The ledger's rows stay, but not their texts, which quote posts that may have been withdrawn since.
+        """
+        oldest = now - timedelta(days=retention.trace_days)
+        async with transaction(self._pool) as conn:
+            await conn.execute("UPDATE answers SET raw = '' WHERE finished_at < %s AND raw <> ''", (oldest,))
+            return (await conn.execute("DELETE FROM traces WHERE recorded_at < %s", (oldest,))).rowcount

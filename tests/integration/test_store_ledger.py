@@ -135,6 +135,18 @@ async def test_a_skip_keeps_its_reason_and_no_text_and_traces_expire(ledger: Led
     assert await ledger.expire(retention, now=NOON + timedelta(days=91)) == 1
 
 
+async def test_the_text_of_a_finished_answer_expires_and_its_claim_does_not(ledger: LedgerStore, pool: Pool) -> None:
+    await ledger.claim(POST, now=NOON)
+    await ledger.fix_reply(POST.id, REPLY, Trace())
+    retention = RetentionSettings(trace_days=90)
+    await ledger.expire(retention, now=NOON + timedelta(days=91))
+    assert (await ledger.claim(POST, now=NOON)).reply == REPLY  # not posted yet: these bytes still count
+    await ledger.finish(POST.id, Posted(REPLY.result, PostId(900)), None, now=NOON)
+    await ledger.expire(retention, now=NOON + timedelta(days=91))
+    assert await rows(pool, "SELECT raw, outcome, reply_post_id FROM answers") == [("", "posted", 900)]
+    assert (await ledger.claim(POST, now=NOON)).finished
+
+
 @pytest.mark.parametrize(
     ("outcome", "words"),
     [
