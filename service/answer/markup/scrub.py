@@ -55,10 +55,9 @@ _DIRECTIVE = r"(?<![^\s(])#(?:include|define|undef|ifn?def|if|elif|else|endif|pr
 _NAME = re.compile(f"{HOST.pattern}|{_HEX}|{_DIRECTIVE}", re.IGNORECASE)
 _ESCAPABLE = re.compile(r"[\\`*_\[\]<>~#|&]")
 _MAYBE_LINK = re.compile(r"\w\.\w|//|:\S|@")
-_HASH = re.compile(
-    rf"(?<![^\W_])(?!{_HEX}|{_DIRECTIVE})[#＃﹟]+(?=[^\W\d]|[\u00c0-\u1fff\u2c00-\ud7ff]|\d+(?![\d\s!-,./;-@\[-^`{{-~’»”…]|\Z)|[:-]|\s*\Z)",
-    re.IGNORECASE,
-)
+# A number after the sign is a number, unless a letter or a colon goes on with it.
+_TAG_START = r"[^\W\d]|[\u00c0-\u1fff\u2c00-\ud7ff]|\d+(?![\d\s!-,./;-@\[-^`{-~’»”…]|\Z)|[:-]|\s*\Z"
+_HASH = re.compile(rf"(?<![^\W_])(?!{_HEX}|{_DIRECTIVE})[#＃﹟]+(?={_TAG_START})", re.IGNORECASE)
 _EMPTY = re.compile(
     rf"\([\s,;]*{GAP}[\s,;{GAP}]*\)|\[\s*{GAP}[\s{GAP}]*\]|<\s*{GAP}[\s{GAP}]*>|«\s*{GAP}[\s{GAP}]*»|“\s*{GAP}[\s{GAP}]*”"
 )
