@@ -19,7 +19,7 @@ from service.store.inbox import InboxStore
 from service.store.migrate import check_schema
 from service.store.pool import Pool, connection
 from service.store.queue import worker_lives
-from service.telemetry import log
+from service.telemetry import fault, log
 from service.webhook.categories import cached
 from service.webhook.route import Hook, webhook_router
 
@@ -55,6 +55,7 @@ def create_app(settings: Settings, pool: Pool) -> FastAPI:
         categories=cached(CorpusStore(pool).categories),
     )
     app = FastAPI(title="Ariane", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
+    app.add_middleware(_Failures)
     app.add_middleware(_SecurityHeaders)
     app.include_router(webhook_router(hook))
     _add_pages(app, settings, pool)
@@ -110,6 +111,28 @@ async def _ask_worker(pool: Pool, silent_seconds: float) -> None:
     async with connection(pool) as conn:
         if not await worker_lives(conn, silent_seconds=silent_seconds):
             raise Transient(f"no worker was heard of for {silent_seconds:g} s")
+
+
+class _Failures:
+    """Answers 500 to what nobody expected: the server would log the whole exception, in which Postgres quotes posts."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
+
+        async def noting(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting)
+        except Exception as exc:  # noqa: BLE001 - the last place that could see it
+            log.error("request_failed", path=scope.get("path"), **fault(exc))
+            if not started:
+                await JSONResponse({"status": "error"}, 500)(scope, receive, send)
 
 
 class _SecurityHeaders:

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
@@ -65,6 +66,13 @@ def went_without(part: str, exc: ArianeError) -> str:
     note = f"{part}_down"
     tell(note, error=str(exc))
     return note
+
+
+def fault(exc: BaseException) -> dict[str, str]:
+    """What may be logged of an exception: its first line (Postgres quotes the row, so the text, below it) and place."""
+    frames = traceback.extract_tb(exc.__traceback__)
+    at = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    return {"error": f"{type(exc).__name__}: {str(exc).partition(chr(10))[0][:300]}", "at": at}
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import random
-import traceback
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from service.jobs import Queue, RetryPolicy, TaskName, Work, build_queue
 from service.settings import Settings, WorkerSettings
 from service.store import queue as guard
 from service.store.pool import Connection, Pool, connection, transaction
-from service.telemetry import JOBS, PART_UP, QUEUE_DEPTH, RESCUED, WORKER_RESTARTS, log
+from service.telemetry import JOBS, PART_UP, QUEUE_DEPTH, RESCUED, WORKER_RESTARTS, fault, log
 
 IsUp = Callable[[], bool | None]
 NO_PARTS: Mapping[str, IsUp] = {}
@@ -204,11 +203,9 @@ async def _measure(pool: Pool, up: Mapping[str, IsUp]) -> None:
 
 
 def _fault(exc: Exception) -> dict[str, str]:
-    """What may be logged of an exception: its first line (Postgres quotes the row, so the text, below it) and place."""
+    """What may be logged of a job's failure."""
     cause = exc.__cause__ if isinstance(exc, ConnectorException) and isinstance(exc.__cause__, Exception) else exc
-    frames = traceback.extract_tb(exc.__traceback__)
-    at = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    return {"error": f"{type(cause).__name__}: {str(cause).partition(chr(10))[0][:300]}", "at": at}
+    return fault(cause)
 
 
 @contextmanager

@@ -43,7 +43,7 @@ _REFUSALS = ("authentication failed", "does not exist", "no password supplied", 
 def error_of(exc: psycopg.Error) -> ArianeError | None:
     """What a psycopg or pool error means: Transient, Misconfigured, or None for a bug of ours (constraint, syntax)."""
     code = exc.sqlstate
-    text = " ".join(str(exc).split())
+    text = " ".join((str(exc) if code is None else str(exc).partition("\n")[0]).split())  # the rest quotes rows
     if code is None:
         if isinstance(exc, psycopg.OperationalError):  # pool timeouts and lost connections are of this class too
             if any(words in text for words in _REFUSALS):

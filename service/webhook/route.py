@@ -14,11 +14,11 @@ from starlette.responses import JSONResponse, Response
 from service.discourse.events import Ignored, Ping, PostEvent, Stored, content_key, parse_event
 from service.discourse.signature import is_signed
 from service.domain import Category, CategoryId, InboxId
-from service.errors import ArianeError, Rejected, Transient
+from service.errors import Rejected, Transient
 from service.jobs import defer_jobs, waiting
 from service.store.inbox import NewDelivery
 from service.store.pool import Connection
-from service.telemetry import DELIVERIES, WEBHOOK_SECONDS, log
+from service.telemetry import DELIVERIES, WEBHOOK_SECONDS, fault, log
 from service.webhook.receive import Place, addresses_bot, jobs_for, place_of
 
 PATHS = ("/webhooks/discourse", "/webhooks/discourse/")
@@ -133,8 +133,8 @@ async def _receive(request: Request, hook: Hook) -> Verdict:
             return Verdict(Result.IGNORED, kind)
     try:
         stored = await _within(STORE_SECONDS, _store(headers, event, body, hook))
-    except ArianeError as exc:
-        log.error("delivery_not_stored", delivered=event.name, error=f"{type(exc).__name__}: {exc}")
+    except Exception as exc:  # noqa: BLE001 - a bug of ours too: the forum may send it again, and we can mend it
+        log.error("delivery_not_stored", delivered=event.name, **fault(exc))
         return Verdict(Result.UNAVAILABLE, event.name)
     return Verdict(Result.STORED if stored is not None else Result.DUPLICATE, event.name)
 

@@ -351,3 +351,23 @@ async def test_no_signed_body_breaks_it(pool: Pool) -> None:
     samples = [sample for family in REGISTRY.collect() for sample in family.samples]
     events = {sample.labels["event"] for sample in samples if sample.name == "ariane_webhook_deliveries_total"}
     assert events <= known
+
+
+async def test_what_nobody_expected_is_answered_and_logged_without_text(
+    client: httpx.AsyncClient, pool: Pool, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with pool.connection() as conn:
+        await conn.execute("ALTER TABLE inbox ADD CONSTRAINT broken CHECK (cooked IS NULL)")
+    response = await client.post(**delivery(post_payload()))
+    assert (response.status_code, response.json()) == (503, {"status": "unavailable"})
+
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError("nobody expects this\nradiator")
+
+    monkeypatch.setattr(route, "is_signed", fails)
+    response = await client.post(**delivery(post_payload()))
+    assert (response.status_code, response.json()) == (500, {"status": "error"})
+    said = "".join(capfd.readouterr())
+    assert "delivery_not_stored" in said
+    assert "request_failed" in said
+    assert "radiator" not in said.lower()
