@@ -45,6 +45,11 @@ def answered(loop: Loop) -> Counter[int | None]:
     return Counter(post.reply_to for post in loop.room.forum.posts.values() if post.user_id == 1000)
 
 
+def make_forgetful(loop: Loop) -> None:
+    """Let the forum take the same text twice: that nothing is doubled is then our doing alone."""
+    loop.room.desk.limits = replace(loop.room.desk.limits, memo_seconds=0, unique_post_minutes=0)
+
+
 async def answer_jobs(loop: Loop) -> list[str]:
     """The status of each job that answers."""
     async with connection(loop.services.pool) as conn:
@@ -61,6 +66,7 @@ def hold(loop: Loop, moment: str, post: dict[str, int]) -> tuple[Switch, ...]:
         case "while":
             return (on(Fault.SLOW, method="POST", path="/posts.json", times=1, seconds=12),)
         case _:
+            make_forgetful(loop)
             lost = on(Fault.LOST, method="POST", path="/posts.json", times=1)
             return lost, on(Fault.SLOW, method="GET", path=f"/posts/{post['id']}/replies", times=1, seconds=3)
 
@@ -166,6 +172,7 @@ async def test_a_postgres_restarted_in_mid_answer_costs_no_question(
     async with whole_loop(url, tmp_path) as loop:
         hooks = loop.room.webhooks
         assert hooks is not None
+        make_forgetful(loop)
         _, webhook_url = await start_web(children, loop.settings, "web")
         hooks.hook = replace(hooks.hook, url=webhook_url)
         held = [
@@ -196,3 +203,22 @@ async def test_a_postgres_restarted_in_mid_answer_costs_no_question(
         await until(taken)
         await until_idle(loop)
         assert answered(loop) == dict.fromkeys((post.number for post in posts), 1)
+
+
+async def test_a_worker_that_slept_through_its_takeover_posts_nothing_more(loop: Loop, children: Children) -> None:
+    post = await loop.say(QUESTION)
+    held = loop.room.switches.turn_on(Fault.SLOW, method="GET", path="/u/", times=1, seconds=1)
+    await loop.delivered()
+    asleep = await start_worker(children, loop.settings, "asleep")
+    await until_met(loop, held)
+    asleep.process.send_signal(signal.SIGSTOP)
+    try:
+        await start_worker(children, loop.settings, "second")
+        await until_idle(loop)
+        assert answered(loop) == {post["post_number"]: 1}
+    finally:
+        asleep.process.send_signal(signal.SIGCONT)
+    again = await loop.say(f"{QUESTION} Once more.")
+    await until_idle(loop)
+    await asyncio.sleep(1)
+    assert answered(loop) == {post["post_number"]: 1, again["post_number"]: 1}

@@ -157,6 +157,20 @@ async def test_what_the_public_no_longer_sees_leaves_the_database(loop: Loop, ho
         assert await places_of(pool, "zqbrim") == set()
 
 
+async def test_what_becomes_public_again_is_found_again_under_its_title(loop: Loop) -> None:
+    scene = Scene(loop)
+    topic = scene.topic("A thread about zqbrim")
+    post = scene.post("The zqbrum valve sits under the zqbrum lid.", topic=topic)
+    await loop.drain()
+    _turn_private(scene, post)
+    await loop.drain()
+    scene.forum.set_category(replace(scene.forum.categories[1], read_restricted=False))
+    await loop.drain()
+    newer = scene.post("Another word on it.", topic=topic)
+    await loop.drain()
+    assert newer in await hits(loop, "zqbrim")
+
+
 async def test_a_post_deleted_before_it_was_indexed_leaves_nothing(loop: Loop) -> None:
     scene = Scene(loop)
     posts = [scene.post(f"The zqbrum valve sits under lid {n}.") for n in range(3)]
