@@ -124,10 +124,10 @@ class GeneratedAnswerer:
             notes = (f"retried_{attempt.fault}",)
             attempt = await self._attempt(question, sources, zone, less_evidence(budget), allowance)
         if attempt.fault is Fault.CAPPED and (text := cut_after_citation(attempt.text, attempt.shown)):
-            return Draft(text, options.model, attempt.shown, (*notes, "cut_after_citation"))
+            return Draft(text, options.model, attempt.shown, (*notes, "cut_after_citation"), question.lang)
         if attempt.fault:
             raise Rejected(f"{options.model} gave no usable draft: {attempt.fault}", status=422)
-        return Draft(attempt.text, options.model, attempt.shown, notes)
+        return Draft(attempt.text, options.model, attempt.shown, notes, question.lang)
 
     async def _attempt(
         self, question: Question, sources: Sequence[Source], zone: Zone, budget: PromptBudget, allowance: Allowance

@@ -92,6 +92,7 @@ def _answer(
             sources if draft.shown is None else sources[: len(draft.shown)],
             zone=zone,
             base_url=stages.base_url,
+            lang=draft.lang,
             caution=caution,
             prompt=system_text(question.lang, zone),
             longest=longest,

@@ -77,12 +77,14 @@ class Draft:
     """An answerer's private Markdown, citing its sources as `[[n]]`; `by` names what wrote it.
 
     `shown` are the numbers of the sources it was written from, the first ones: all when None. `notes` go to the trace.
+    `lang` is the language it has to be in: none for quotes, which keep the language of their posts.
     """
 
     text: str
     by: str
     shown: tuple[int, ...] | None = None
     notes: tuple[str, ...] = ()
+    lang: Lang | None = None
 
 
 class Result(StrEnum):

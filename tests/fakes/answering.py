@@ -128,6 +128,7 @@ class FakeReranker:
 @dataclass
 class FakeAnswerer:
     text: str = "Every morning, and twice when it is hot [[1]]."
+    in_language: bool = False
     down: ArianeError | None = None
     calls: int = 0
 
@@ -135,7 +136,7 @@ class FakeAnswerer:
         self.calls += 1
         if self.down:
             raise self.down
-        return Draft(self.text, "fake")
+        return Draft(self.text, "fake", lang=question.lang if self.in_language else None)
 
 
 def detect_language(text: str, *, fallback: Lang) -> Lang:

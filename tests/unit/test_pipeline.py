@@ -121,6 +121,15 @@ async def test_a_draft_that_cites_nothing_is_not_posted(draft: str) -> None:
     assert trace.removed
 
 
+@pytest.mark.parametrize("in_language", [True, False])
+async def test_a_written_draft_keeps_to_the_questions_language_and_quotes_keep_theirs(in_language: bool) -> None:
+    english = "You should water them every morning, and twice a day when it is very hot outside [[1]]."
+    world = World(answerer=FakeAnswerer(english, in_language=in_language))
+    told, trace = await ask(world, replace(QUESTION, lang=FRENCH, text="Quand arroser les tomates en pot ?"))
+    assert ("sources_alone" in trace.notes) is in_language
+    assert ("every morning" in told.markdown) is not in_language
+
+
 async def test_the_list_of_sources_is_cautious_in_the_weak_zone() -> None:
     world = World(reranker=FakeReranker({1: -1.0, 2: -2.0, 3: -3.0}), answerer=FakeAnswerer("no citation"))
     told, _ = await ask(world)
