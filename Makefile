@@ -42,7 +42,7 @@ demo: $(VENV)/.ready
 	@$(BIN)/ariane demo $(if $(ONCE),--once)
 
 test: $(VENV)/.ready-dev
-	@$(TEST_ENV) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
+	@$(TEST_ENV) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: $(VENV)/.ready-dev
 	@$(BIN)/ruff check .

@@ -23,7 +23,7 @@ from service.demo.processes import free_ports
 from service.embedded import stop
 from service.settings import Settings, load_settings
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300), pytest.mark.xdist_group("demo")]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 
 START_SECONDS = 180.0
 READY = "Ctrl-C stops everything."
