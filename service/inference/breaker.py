@@ -35,6 +35,11 @@ class Breaker:
             return BreakerState.CLOSED
         return BreakerState.OPEN if self._left(self._opened_at) > 0 else BreakerState.HALF_OPEN
 
+    @property
+    def works(self) -> bool:
+        """Whether the last call that proved anything was answered."""
+        return self._failures == 0
+
     def check(self) -> None:
         """Raise Transient, with the time left, when a call would be refused now."""
         if self._opened_at is not None and (self._probing or self._left(self._opened_at) > 0):

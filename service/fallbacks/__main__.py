@@ -1,0 +1,66 @@
+"""Prints docs/fallbacks.md: `python -m service.fallbacks > docs/fallbacks.md`."""
+
+import sys
+from collections.abc import Iterator
+
+from service.fallbacks import FALLBACKS, Fallback, Part
+from service.settings import Settings
+
+HEAD = """# What happens when a part fails
+
+Made from `service/fallbacks` by `python -m service.fallbacks > docs/fallbacks.md`; `tests/e2e/test_fallbacks.py` asks
+real questions under each of these faults and holds Ariane to every row.
+
+- No question is lost: it is answered in spite of the fault, or stays in the queue and is answered after its end.
+- None is answered twice, whatever was said or not said of the first time.
+- None is answered with more confidence than with every part at work: without the reranker the zone is weak at best.
+- No answer is kept for a later question, so a poor one is never taken for a good one.
+- A model server that failed `models.breaker_failed_calls` times in a row is left alone for
+  `models.breaker_open_seconds`; then one call tries it. A full one (429) lives: it is asked each time.
+- `ariane_part_up` on the worker's metrics page shows embedder, reranker, model, forum and database: 1 while a part
+  answers and proves to be what it is taken for. `/readyz` is about what the web process itself needs, the database and
+  its schema: 503 without them.
+"""
+
+TITLES = {
+    Part.EMBEDDER: "The embedder",
+    Part.RERANKER: "The reranker",
+    Part.MODEL: "The language model",
+    Part.FORUM: "The forum's REST API",
+    Part.DATABASE: "The database",
+}
+
+
+def document() -> str:
+    """The table in Markdown, with the bounds of the default settings."""
+    return "\n".join((HEAD, *(line for part in Part for line in _section(part))))
+
+
+def _section(part: Part) -> Iterator[str]:
+    rows = [row for row in FALLBACKS if row.part is part]
+    yield f"## {TITLES[part]}\n"
+    for alike in dict.fromkeys(map(_said, rows)):
+        same = [row for row in rows if _said(row) == alike]
+        faults = ", ".join(row.fault for row in same)
+        yield f"### It {faults}\n"
+        for name, text in alike:
+            yield f"- **{name}**: {text}"
+        yield ""
+
+
+def _said(row: Fallback) -> tuple[tuple[str, str], ...]:
+    seconds = row.within.seconds(Settings.model_construct())
+    late = "answered at most" if row.part in (Part.FORUM, Part.DATABASE) else "later by at most"
+    return (
+        ("the member sees", row.member),
+        ("posted", row.posted),
+        ("tried again", row.retried),
+        ("recorded", row.recorded),
+        ("counted", ", ".join(map(str, row.counted))),
+        ("shown", f'`ariane_part_up{{part="{row.part}"}}` {int(row.up)}'),
+        ("time", f"{late} {seconds:g} s by default ({row.within.made_of})"),
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(document())

@@ -1,0 +1,90 @@
+"""What the tests of the fallback table look at: metrics, the worker's log, tasks that die unseen."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+from prometheus_client import REGISTRY
+from psycopg import sql
+
+from service.fallbacks import Counted, Part
+from tests.conftest import TEMPLATE, with_database
+
+SLACK_SECONDS = 4.0
+"""What an answer takes without any fault, on a machine that does other things too."""
+ARIANES = ("Transient", "Busy", "Unsure", "Misconfigured", "Rejected", "_Again")
+"""How the errors that we raise on purpose begin in the log."""
+
+
+@contextmanager
+def new_database(server_url: str) -> Iterator[str]:
+    """A migrated database for one loop."""
+    name = f"test_{uuid4().hex[:16]}"
+    with psycopg.connect(server_url, autocommit=True) as conn:
+        create = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        conn.execute(create.format(sql.Identifier(name), sql.Identifier(TEMPLATE)))
+    yield with_database(server_url, name)
+    with psycopg.connect(server_url, autocommit=True) as conn:
+        conn.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@dataclass
+class Log:
+    """Stands in for the worker's logger."""
+
+    said: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    def info(self, event: str, **fields: Any) -> None:
+        self.said.append((event, fields))
+
+    warning = error = info
+
+    def foreign(self) -> list[object]:
+        """Jobs that failed for another reason than ours say."""
+        return [
+            fields
+            for event, fields in self.said
+            if event == "job_failed" and not str(fields["error"]).startswith(ARIANES)
+        ]
+
+
+@contextmanager
+def unhandled() -> Iterator[None]:
+    """No task of this loop dies unseen."""
+    loop, seen = asyncio.get_running_loop(), list[dict[str, Any]]()
+    loop.set_exception_handler(lambda _, context: seen.append(context))
+    try:
+        yield
+    finally:
+        loop.set_exception_handler(None)
+    assert seen == []
+
+
+def value(counted: Counted) -> float:
+    return REGISTRY.get_sample_value(counted.name, dict(counted.labels)) or 0.0
+
+
+def values(rows: Iterable[Counted]) -> dict[str, float]:
+    return {str(one): value(one) for one in rows}
+
+
+def gave_up() -> float:
+    names = [("answer_post", "failed"), ("index_post", "failed")]
+    return sum(value(Counted("ariane_jobs_total", (("task", task), ("result", word)))) for task, word in names)
+
+
+def part_up(part: Part) -> float | None:
+    return REGISTRY.get_sample_value("ariane_part_up", {"part": part})
+
+
+async def grown(rows: Sequence[Counted], before: dict[str, float], *, seconds: float = 20.0) -> None:
+    """Wait until each of them has grown."""
+    deadline = monotonic() + seconds
+    while still := [str(one) for one in rows if value(one) <= before[str(one)]]:
+        assert monotonic() < deadline, f"not counted: {still}"
+        await asyncio.sleep(0.02)
