@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from service.bench.pipeline import bench_pipeline, read_questions, titles_as_questions
+from service.bench.rerank import bench_rerank
 from service.bench.webhook import bench_webhook
 from service.commands.options import config_option, configured
 from service.settings import Settings
@@ -60,15 +61,25 @@ def pipeline(settings: Settings, questions: Path | None, count: int, as_json: bo
     _print(asyncio.run(run()), as_json=as_json)
 
 
+@command.command("rerank")
+@click.option("--pairs", default=25, show_default=True, type=click.IntRange(1, 200), help="Posts scored at a time.")
+@click.option("--runs", default=200, show_default=True, type=click.IntRange(1, 10_000))
+@as_json
+@configured
+def rerank(_settings: Settings, pairs: int, runs: int, as_json: bool) -> None:
+    """What our rerank adapter adds to a bare HTTP call of the same request."""
+    _print(asyncio.run(bench_rerank(count=pairs, runs=runs)), as_json=as_json)
+
+
 def _print(result: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(result))
         return
-    columns = list(result["rows"][0])
+    columns = list(dict.fromkeys(column for row in result["rows"] for column in row))
     longest = max(row["p95_ms"] for row in result["rows"]) or 1.0
     table = Table(*columns, "p95", box=None, padding=(0, 2, 0, 0), header_style="dim")
     for row in result["rows"]:
-        table.add_row(*(str(row[column]) for column in columns), bar(row["p95_ms"] / longest))
+        table.add_row(*(str(row.get(column, "")) for column in columns), bar(row["p95_ms"] / longest))
     console = Console(highlight=False)
     console.print(table)
     used = ", ".join(f"{name} {value}" for name, value in result["settings"].items())
