@@ -6,11 +6,13 @@ import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 from typing import Any
 
 from procrastinate import App, JobContext
 from procrastinate.exceptions import ConnectorException
+from procrastinate.jobs import Job
 from procrastinate.worker import Worker
 from prometheus_client import start_http_server
 
@@ -111,6 +113,8 @@ def _loop(queue: Queue, app: App, settings: WorkerSettings, work: Work, state: _
         job = context.job
         assert job.id is not None  # noqa: S101 - a fetched job has one
         state.busy.add(job.id)
+        if running := asyncio.current_task():
+            running.add_done_callback(partial(_tell_of_lost_end, job))
         try:
             await call()
         except asyncio.CancelledError:
@@ -141,6 +145,12 @@ def _loop(queue: Queue, app: App, settings: WorkerSettings, work: Work, state: _
         stalled_worker_timeout=settings.stalled_after_seconds,
         worker_middleware=[watched],
     )
+
+
+def _tell_of_lost_end(job: Job, running: "asyncio.Task[Any]") -> None:
+    """The library writes down how a job ended, and nobody hears when it can't; the sweep takes such a job back."""
+    if not running.cancelled() and isinstance(exc := running.exception(), Exception):
+        log.warning("job_end_not_stored", task=job.task_name, args=job.task_kwargs, **_fault(exc))
 
 
 async def _every(seconds: float, chore: Callable[[], Awaitable[None]]) -> None:
