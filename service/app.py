@@ -76,15 +76,19 @@ def _add_pages(app: FastAPI, settings: Settings, pool: Pool) -> None:
     @app.get("/readyz")
     async def readyz() -> JSONResponse:
         database = await _holds("database", lambda: _ask(pool))
-        schema = await _holds("schema", lambda: check_schema(pool))
-        worker = await _holds("worker", lambda: _ask_worker(pool, settings.worker.stalled_after_seconds))
+        # One wait is enough to know that nothing can be asked.
+        schema = database and await _holds("schema", lambda: check_schema(pool))
+        worker = database and await _holds("worker", lambda: _ask_worker(pool, settings.worker.stalled_after_seconds))
         # Without a worker deliveries are still stored: refusing them would lose them, for the forum seldom tries twice.
         status = "unavailable" if not (database and schema) else "ok" if worker else "degraded"
-        checks = {
-            "database": "ok" if database else "does not answer: see the log",
-            "schema": "ok" if schema else "is not this version's: run `ariane migrate`",
-            "worker": "ok" if worker else "none was heard of lately: start `ariane worker`",
-        }
+        checks = {"database": "ok" if database else "does not answer: see the log"} | (
+            {
+                "schema": "ok" if schema else "is not this version's: run `ariane migrate`",
+                "worker": "ok" if worker else "none was heard of lately: start `ariane worker`",
+            }
+            if database
+            else dict.fromkeys(("schema", "worker"), "not known: the database does not answer")
+        )
         return JSONResponse({"status": status, "checks": checks}, 503 if status == "unavailable" else 200)
 
     @app.get("/metrics")
