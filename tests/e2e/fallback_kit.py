@@ -62,7 +62,8 @@ def unhandled() -> Iterator[None]:
         yield
     finally:
         loop.set_exception_handler(None)
-    assert seen == []
+    said = [f"{context['message']}: {context.get('exception')!r} in {context.get('future')}" for context in seen]
+    assert not said, said
 
 
 def value(counted: Counted) -> float:
