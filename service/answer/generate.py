@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from service.answer.markup.reasoning import strip_hidden
 from service.answer.ports import Answerer, ChatModel
-from service.answer.prompt import PromptBudget, build_prompt, less_evidence
+from service.answer.prompt import PromptBudget, build_prompt, less_evidence, system_text
 from service.domain import Completion, Draft, Question, Source, Zone
 from service.errors import Misconfigured, Rejected, Transient
 from service.telemetry import COMPLETIONS, log, went_without
@@ -118,16 +118,17 @@ class GeneratedAnswerer:
         room = self._model.window_tokens - options.answer_tokens
         budget = PromptBudget(room, options.evidence_tokens, options.source_chars)
         notes: tuple[str, ...] = ()
+        told = system_text(question.lang, zone)
         attempt = await self._attempt(question, sources, zone, budget, allowance)
         # A call that can't end in time only makes a healthy server look slow; with less to read it takes less.
         if attempt.fault and allowance.allows((self._clock() - started) / 2):
             notes = (f"retried_{attempt.fault}",)
             attempt = await self._attempt(question, sources, zone, less_evidence(budget), allowance)
         if attempt.fault is Fault.CAPPED and (text := cut_after_citation(attempt.text, attempt.shown)):
-            return Draft(text, options.model, attempt.shown, (*notes, "cut_after_citation"), question.lang)
+            return Draft(text, options.model, attempt.shown, (*notes, "cut_after_citation"), question.lang, told)
         if attempt.fault:
             raise Rejected(f"{options.model} gave no usable draft: {attempt.fault}", status=422)
-        return Draft(attempt.text, options.model, attempt.shown, notes, question.lang)
+        return Draft(attempt.text, options.model, attempt.shown, notes, question.lang, told)
 
     async def _attempt(
         self, question: Question, sources: Sequence[Source], zone: Zone, budget: PromptBudget, allowance: Allowance

@@ -7,7 +7,6 @@ from service.answer.evidence import number_sources
 from service.answer.markup.links import links
 from service.answer.messages import Message, message
 from service.answer.ports import Answerer, DetectLanguage, QueryEmbedder, Reranker, Search
-from service.answer.prompt import system_text
 from service.answer.rerank import rerank
 from service.answer.retrieve import retrieve
 from service.answer.sanitize import LONGEST_POST, sanitize
@@ -94,7 +93,7 @@ def _answer(
             base_url=stages.base_url,
             lang=draft.lang,
             caution=caution,
-            prompt=system_text(question.lang, zone),
+            prompt=draft.prompt,
             longest=longest,
         )
         trace.removed = dict(clean.removed)

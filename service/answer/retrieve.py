@@ -1,5 +1,6 @@
 """Finds the posts that may answer: nearest vectors and keywords, fused by reciprocal rank (spec P7)."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,22 +20,30 @@ async def retrieve(
     Sets the trace's mode, and its queries. Raises Transient when the index can't be searched.
     """
     trace.queries = [question.text]
-    nearest: list[Candidate] = []
     trace.mode = Mode.RERANKED
+    channels = await asyncio.gather(
+        _nearest(question, embedder, search, settings, trace), _worded(question, search, settings)
+    )
+    return fuse(channels, k=settings.rrf_k)[: settings.candidates]
+
+
+async def _nearest(
+    question: Question, embedder: QueryEmbedder, search: Search, settings: RetrievalSettings, trace: Trace
+) -> list[Candidate]:
     try:
         vector = await embedder.embed_query(question.text)
     except (Transient, Rejected, Misconfigured) as exc:
         trace.mode = Mode.KEYWORD
         trace.notes.append(went_without("embedder", exc))
-    else:
-        nearest = await search.nearest_posts(
-            embedder.profile, vector, settings.candidates, exclude_from=question.exclude_from
-        )
+        return []
+    return await search.nearest_posts(embedder.profile, vector, settings.candidates, exclude_from=question.exclude_from)
+
+
+async def _worded(question: Question, search: Search, settings: RetrievalSettings) -> list[Candidate]:
     lexemes = query_lexemes(question.text)
-    worded = (
-        await search.keyword_posts(lexemes, settings.candidates, exclude_from=question.exclude_from) if lexemes else []
-    )
-    return fuse((nearest, worded), k=settings.rrf_k)[: settings.candidates]
+    if not lexemes:
+        return []
+    return await search.keyword_posts(lexemes, settings.candidates, exclude_from=question.exclude_from)
 
 
 def fuse(rankings: Sequence[Sequence[Candidate]], *, k: int) -> list[Candidate]:

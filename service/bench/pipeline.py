@@ -13,7 +13,7 @@ from service.bench import percentiles_ms, report
 from service.domain import Lang, Question, Trace
 from service.errors import Misconfigured, Rejected
 from service.store.pool import connection
-from service.wiring import Services
+from service.wiring.answering import Answering
 
 WARM_UP = 2
 TOTAL = "whole pipeline"
@@ -23,7 +23,7 @@ SELECT title FROM topics WHERE title <> '' AND NOT deleted ORDER BY md5(topic_id
 """
 
 
-async def bench_pipeline(services: Services, questions: Sequence[str]) -> dict[str, Any]:
+async def bench_pipeline(services: Answering, questions: Sequence[str]) -> dict[str, Any]:
     """Answer each question once, after a warm-up, and give each stage's times; nothing is posted."""
     times: dict[str, list[float]] = defaultdict(list)
     for text in questions[:WARM_UP]:
@@ -47,14 +47,14 @@ async def bench_pipeline(services: Services, questions: Sequence[str]) -> dict[s
     return report("pipeline", settings=used, rows=rows, ratio=None)
 
 
-async def _answer(services: Services, text: str) -> Trace:
+async def _answer(services: Answering, text: str) -> Trace:
     trace = Trace()
     lang = services.stages.detect_language(text, fallback=Lang(services.settings.forum.language))
     await answer(Question(text, lang), services.stages, trace, seed=0)
     return trace
 
 
-async def titles_as_questions(services: Services, count: int) -> list[str]:
+async def titles_as_questions(services: Answering, count: int) -> list[str]:
     """Titles of topics of the index, always the same ones; raises Misconfigured when it is empty."""
     async with connection(services.pool) as conn:
         titles = [str(row[0]) async for row in await conn.execute(_TITLES, (count,))]

@@ -16,7 +16,7 @@ from service.commands.options import configured
 from service.domain import Answer, Lang, Question, RerankerProfile, Trace
 from service.errors import Misconfigured, Rejected, Transient
 from service.settings import Settings, demo_home
-from service.wiring import open_services
+from service.wiring.answering import open_answering
 
 FAILED = 1
 
@@ -46,7 +46,7 @@ async def _ask(
     settings: Settings, text: str, turns: tuple[tuple[str, str], ...], lang: str | None, *, as_json: bool
 ) -> int:
     trace = Trace()
-    async with open_services(settings, "ask") as services:
+    async with open_answering(settings, "ask") as services:
         stages = services.stages
         if await services.corpus.is_empty():
             raise Misconfigured(f"the index is empty: fill it with `ariane backfill`{_demo_hint(settings)}")

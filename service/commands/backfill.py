@@ -12,7 +12,7 @@ from service.ingest.backfill import Backfill, backfill_archive
 from service.ingest.ports import Census
 from service.progress import ProgressBar, show_census
 from service.settings import Settings
-from service.wiring import open_services
+from service.wiring.services import open_services
 
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 

@@ -15,7 +15,8 @@ from service.bench.webhook import bench_webhook
 from service.commands.options import config_option, configured
 from service.settings import Settings
 from service.show import bar
-from service.wiring import database_url, open_services
+from service.wiring.answering import open_answering
+from service.wiring.database import database_url
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
@@ -54,7 +55,7 @@ def pipeline(settings: Settings, questions: Path | None, count: int, as_json: bo
     """Time of each stage of an answer, on the index in use."""
 
     async def run() -> dict[str, Any]:
-        async with open_services(settings, "bench") as services:
+        async with open_answering(settings, "bench") as services:
             texts = read_questions(questions, count) if questions else await titles_as_questions(services, count)
             return await bench_pipeline(services, texts)
 

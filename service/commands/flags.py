@@ -11,7 +11,7 @@ from rich.table import Table
 from service.commands.options import config_option, configured
 from service.settings import Settings
 from service.store.flags import ALLOWED, FlagStore
-from service.wiring import open_database
+from service.wiring.database import open_database
 
 SHOWN_CHANGES = 10
 

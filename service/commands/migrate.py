@@ -7,7 +7,7 @@ import click
 from service.commands.options import configured
 from service.settings import Settings
 from service.store.migrate import migrate
-from service.wiring import database_url
+from service.wiring.database import database_url
 
 
 @click.command("migrate")

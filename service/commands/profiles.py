@@ -16,7 +16,7 @@ from service.proof import scored_pairs
 from service.settings import Settings
 from service.store.profiles import ProfileStore, StoredProfile
 from service.store.quarantine import QuarantineStore
-from service.wiring import open_database
+from service.wiring.database import open_database
 from service.wiring.models import unproved_models
 
 

@@ -9,7 +9,7 @@ from service.commands.options import configured
 from service.settings import Settings
 from service.stop import stop_on_signals
 from service.telemetry import log
-from service.wiring import open_database
+from service.wiring.database import open_database
 
 
 @click.command("serve")

@@ -8,7 +8,7 @@ from service.commands.options import configured
 from service.settings import Settings
 from service.stop import stop_on_signals
 from service.telemetry import log
-from service.wiring import open_services, prove_models
+from service.wiring.services import open_services, prove_models
 from service.wiring.work import work_of
 from service.worker import run_worker
 

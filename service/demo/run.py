@@ -27,7 +27,7 @@ from service.store.flags import FlagStore
 from service.store.migrate import migrate
 from service.store.profiles import ProfileStore
 from service.store.traces import StoredTrace, TraceStore
-from service.wiring import Services, open_services
+from service.wiring.services import Services, open_services
 
 START_SECONDS = 60.0
 GRACE_SECONDS = 30.0

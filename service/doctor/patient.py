@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from service.errors import ArianeError
 from service.settings import Settings
 from service.store.pool import Pool, open_pool
-from service.wiring import open_database
+from service.wiring.database import open_database
 from service.wiring.models import UnprovedModels, unproved_models
 
 WAIT_SECONDS = 4

@@ -77,7 +77,8 @@ class Draft:
     """An answerer's private Markdown, citing its sources as `[[n]]`; `by` names what wrote it.
 
     `shown` are the numbers of the sources it was written from, the first ones: all when None. `notes` go to the trace.
-    `lang` is the language it has to be in: none for quotes, which keep the language of their posts.
+    `lang` is the language it has to be in: none for quotes, which keep the language of their posts. `prompt` is the
+    fixed part of what the model was told, of which nothing may be posted.
     """
 
     text: str
@@ -85,6 +86,7 @@ class Draft:
     shown: tuple[int, ...] | None = None
     notes: tuple[str, ...] = ()
     lang: Lang | None = None
+    prompt: str = ""
 
 
 class Result(StrEnum):

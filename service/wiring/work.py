@@ -11,7 +11,7 @@ from service.ingest import index
 from service.ingest.embed import embed_pending
 from service.ingest.index import Indexer
 from service.jobs import Work
-from service.wiring import Services
+from service.wiring.services import Services
 
 
 class Worker:

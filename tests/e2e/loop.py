@@ -26,7 +26,7 @@ from service.simulator.webhooks import Hook
 from service.store.flags import FlagStore
 from service.store.profiles import ProfileStore
 from service.store.traces import StoredTrace, TraceStore
-from service.wiring import Services, open_services
+from service.wiring.services import Services, open_services
 from service.wiring.work import work_of
 from service.worker import run_worker
 from tests.simulated import ADMIN_KEY, KEY, room_of, tiny_forum

@@ -17,7 +17,7 @@ from service.errors import Misconfigured
 from service.fallbacks import FALLBACKS, Fallback, Fault, Part
 from service.simulator.model import Post
 from service.simulator.switches import Fault as ForumFault
-from service.wiring import open_database
+from service.wiring.database import open_database
 from tests.e2e.fallback_kit import SLACK_SECONDS, Log, gave_up, grown, new_database, part_up, unhandled, values
 from tests.e2e.model_loop import ModelLoop, model_loop, until, until_true
 

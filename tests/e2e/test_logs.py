@@ -10,7 +10,7 @@ import pytest
 from service.demo.processes import Children
 from service.simulator.switches import Fault
 from service.store.flags import FlagStore
-from service.wiring import open_services
+from service.wiring.services import open_services
 from tests.e2e.loop import QUESTION, SECRET, acting_as, fill_index, loop_settings
 from tests.e2e.processes import HOST, free_port, start_simulator, start_web, start_worker, until
 from tests.simulated import ADMIN_KEY, KEY, tiny_forum

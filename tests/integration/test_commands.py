@@ -13,7 +13,7 @@ import pytest
 
 from service.settings import Settings
 from service.store.profiles import ProfileStore
-from service.wiring import open_services
+from service.wiring.services import open_services
 from tests.e2e.loop import fill_index
 from tests.simulated import tiny_forum
 

@@ -1,0 +1,63 @@
+"""What answering a question needs, without the forum: for the commands that only ask."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from service.answer.pipeline import Stages
+from service.inference.language import LanguageDetector
+from service.inference.proved import Embedder
+from service.settings import Settings
+from service.store.corpus import CorpusStore
+from service.store.pool import Pool
+from service.store.references import ReferenceStore
+from service.store.search import SearchStore
+from service.wiring.database import open_database
+from service.wiring.models import IsUp, open_models, unproved_models
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """The index, the models and the stages between them."""
+
+    settings: Settings
+    pool: Pool
+    corpus: CorpusStore
+    embedder: Embedder
+    stages: Stages
+    up: Mapping[str, IsUp]
+
+
+@asynccontextmanager
+async def open_answering(settings: Settings, name: str, *, long_lived: bool = False) -> AsyncIterator[Answering]:
+    """The index and the models of one process, closed in order at the end; the bundled model loads meanwhile.
+
+    A `long_lived` process also makes the bundled embedder prove that the index is its own.
+    """
+    async with AsyncExitStack() as stack:
+        made = unproved_models(settings.models, stack)
+        pool = await stack.enter_async_context(open_database(settings, name))
+        opening = open_models(
+            settings.models,
+            made,
+            ReferenceStore(pool),
+            source_chars=settings.retrieval.evidence_chars,
+            prove_bundled=long_lived,
+        )
+        models = await stack.enter_async_context(opening)
+        yield Answering(
+            settings=settings,
+            pool=pool,
+            corpus=CorpusStore(pool),
+            embedder=models.embedder,
+            stages=Stages(
+                embedder=models.embedder,
+                search=SearchStore(pool),
+                reranker=models.reranker,
+                answerer=models.answerer,
+                detect_language=LanguageDetector(),
+                settings=settings.retrieval,
+                base_url=settings.forum.base_url,
+            ),
+            up=models.up,
+        )
