@@ -13,11 +13,13 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+import structlog
 from psycopg import sql
 
 from service.embedded import ensure_running, stop
 from service.store.migrate import migrate
 from service.store.pool import Pool, open_pool
+from service.telemetry import log
 
 TEMPLATE = "ariane_template"
 
@@ -26,6 +28,14 @@ def with_database(url: str, name: str) -> str:
     """The same server's address, for another of its databases."""
     before, _, query = url.partition("?")
     return f"{before.rsplit('/', 1)[0]}/{name}?{query}"
+
+
+@pytest.fixture(autouse=True)
+def logger_as_new() -> Iterator[None]:
+    """Undo what a command run in this process did to the logger: it keeps the stream of its first use."""
+    yield
+    structlog.reset_defaults()
+    vars(log).pop("bind", None)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from playwright.async_api import ConsoleMessage, Page, Response, async_playwright
+from playwright.async_api import ConsoleMessage, Page, Request, Response, async_playwright
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = [
@@ -42,6 +42,10 @@ async def open_page(width: int, complaints: list[str], *, scripts: bool = True) 
         if response.status >= 400:
             complaints.append(f"{response.status} {response.url}")
 
+    def on_failure(request: Request) -> None:
+        if request.failure != "net::ERR_ABORTED":  # the next page was asked for before this was here
+            complaints.append(f"failed: {request.url} ({request.failure})")
+
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         try:
@@ -52,7 +56,7 @@ async def open_page(width: int, complaints: list[str], *, scripts: bool = True) 
             page.set_default_timeout(PATIENCE_MS)
             page.on("console", on_console)
             page.on("pageerror", lambda error: complaints.append(f"script: {error}"))
-            page.on("requestfailed", lambda request: complaints.append(f"failed: {request.url}"))
+            page.on("requestfailed", on_failure)
             page.on("response", on_response)
             yield page
         finally:
