@@ -27,8 +27,9 @@ from service.simulator.limits import NO_RATES
 from service.simulator.model import Post
 from service.simulator.webhooks import Hook
 from service.store.flags import FlagStore
+from service.store.pool import connection
 from service.store.traces import StoredTrace
-from service.wiring import open_services
+from service.wiring.services import open_services
 from service.wiring.work import work_of
 from service.worker import run_worker
 from tests.e2e.loop import ANY_PORT, FAST, QUESTION, SECRET, Loop, address, fill_index, loop_settings, serving
@@ -178,6 +179,19 @@ class ModelLoop:
 
         await until_true(done, seconds=seconds)
 
+    async def no_question_left(self) -> None:
+        """Wait until no question waits or is being answered; posts may still wait to be indexed."""
+        await self.loop.delivered()
+
+        async def done() -> bool:
+            async with connection(self.loop.services.pool) as conn:
+                left = await conn.execute(
+                    "SELECT FROM procrastinate_jobs WHERE task_name = 'answer_post' AND status IN ('todo', 'doing')"
+                )
+            return left.rowcount == 0
+
+        await until_true(done, seconds=10)
+
     async def redeliver(self) -> None:
         """Send again what was refused, as a forum does where retries are on."""
         hooks = self.loop.room.webhooks
@@ -215,7 +229,7 @@ async def model_loop(
 ) -> AsyncIterator[ModelLoop]:
     """The loop on fakes behind doors, with a worker that runs; `user` is who it is to the database.
 
-    `changed` are settings by section, over those of the tests.
+    `changed` are settings by section (`reranker` is that part of `models`), over those of the tests.
     """
     async with AsyncExitStack() as stack:
         tei_embedder, fake_ollama = tei.FakeTei(embed=word_vector), ollama.FakeOllama(embed=word_vector)
@@ -304,7 +318,7 @@ def _settings(
                 "profiles_file": str(profiles),
                 "breaker_open_seconds": BREAKER_OPEN_SECONDS,
                 "embedder": {"kind": embedder, "url": _url(doors["embedder"]), **served_by},
-                "reranker": {"kind": "tei", "url": _url(doors["reranker"]), **served_by},
+                "reranker": {"kind": "tei", "url": _url(doors["reranker"]), **served_by, **changed.get("reranker", {})},
                 "answerer": {"kind": "ollama", "url": _url(doors["model"]), "deadline_seconds": 2 * TIMEOUT_SECONDS},
                 **changed.get("models", {}),
             },
