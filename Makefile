@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip --quiet
 # Tests of a foreign checkout must not meet its settings, and warnings are errors: no missing runtime folder.
 TEST_ENV := env -u ARIANE_HOME OMP_NUM_THREADS=1 LC_ALL=C.UTF-8 XDG_RUNTIME_DIR=$${XDG_RUNTIME_DIR:-/tmp}
-# Two processes, each with its share of the tests; more only where there are cores for them (0: none, for a debugger).
-JOBS ?= 2
+# Three processes even on two cores: a test of real processes mostly waits (JOBS=0: none, for a debugger).
+JOBS ?= 3
 
 .PHONY: help demo test lint format wheel-check clean
 .DEFAULT_GOAL := help
