@@ -121,6 +121,9 @@ async def asked_under(it: ModelLoop, row: Fallback) -> tuple[Post, float]:
 
 
 async def ask_under(it: ModelLoop, row: Fallback, log: Log) -> None:
+    if part_up(row.part) != 1:  # the table tells of a part that worked: a model is first proved by a question
+        await it.answered(it.ask())
+        await until(lambda: part_up(row.part) == 1, seconds=5)
     failed = gave_up()
     before = values(row.counted)
     with unhandled():
