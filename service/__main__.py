@@ -39,6 +39,7 @@ class Commands(click.Group):
             return None
         gc.disable()  # a thousand modules make no garbage, and looking for it takes a tenth of their import
         module = importlib.import_module(f"service.commands.{cmd_name}")
+        gc.freeze()  # nor is there any later: unfrozen, the first two collections would read them all again
         gc.enable()
         command: click.Command = module.command
         return command

@@ -19,7 +19,6 @@ from psycopg import sql
 from service.embedded import ensure_running, stop
 from service.store.migrate import migrate
 from service.store.pool import Pool, open_pool
-from service.telemetry import log
 
 TEMPLATE = "ariane_template"
 
@@ -32,10 +31,9 @@ def with_database(url: str, name: str) -> str:
 
 @pytest.fixture(autouse=True)
 def logger_as_new() -> Iterator[None]:
-    """Undo what a command run in this process did to the logger: it keeps the stream of its first use."""
+    """Undo what a command run in this process did to the logger: it keeps the stream of its time."""
     yield
     structlog.reset_defaults()
-    vars(log).pop("bind", None)
 
 
 @contextmanager

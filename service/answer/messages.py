@@ -51,7 +51,9 @@ def wordings() -> Mapping[Lang, Wording]:
     """Every language that has a file in `wording/`."""
     folder = files("service.answer").joinpath("wording")
     texts = {file.name: file.read_text(encoding="utf-8") for file in folder.iterdir() if file.name.endswith(".yml")}
-    return {Lang(name.removesuffix(".yml")): Wording(**yaml.safe_load(texts[name])) for name in sorted(texts)}
+    return {
+        Lang(name.removesuffix(".yml")): Wording(**yaml.load(texts[name], yaml.CSafeLoader)) for name in sorted(texts)
+    }
 
 
 def message(key: Message, lang: Lang, seed: int, **values: str) -> str:

@@ -4,20 +4,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from service.answer.evidence import number_sources
-from service.answer.markup.links import links
 from service.answer.messages import Message, message
 from service.answer.ports import Answerer, DetectLanguage, QueryEmbedder, Reranker, Search
 from service.answer.rerank import rerank
 from service.answer.retrieve import retrieve
-from service.answer.sanitize import LONGEST_POST, sanitize
 from service.domain import Answer, Draft, PostId, Question, Result, Source, Trace, Zone
 from service.errors import Misconfigured, Rejected, Transient
 from service.lexer import query_lexemes
 from service.settings import RetrievalSettings
 from service.telemetry import ANSWERS, timed, went_without
-
-RESERVED_CHARS = 1_000
-"""Left of the forum's limit for what is put after an answer: its notes and its footer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +51,16 @@ async def answer(
     with timed("generate", timings):
         draft = await _draft(question, sources, ranked.zone, stages.answerer, trace)
     with timed("sanitize", timings):
-        return _counted(_answer(question, draft, sources, ranked.zone, stages, trace, seed))
+        from service.answer.finish import finish  # slow to import: see `warm_up`
+
+        return _counted(finish(question, draft, sources, ranked.zone, trace, base_url=stages.base_url, seed=seed))
+
+
+def warm_up() -> None:
+    """Import and compile what the last stage uses (0.2 s): best in a thread, while the models work."""
+    from service.answer import finish
+
+    finish.warm_up()
 
 
 async def _draft(
@@ -73,47 +77,11 @@ async def _draft(
     return draft
 
 
-def _answer(
-    question: Question,
-    draft: Draft | None,
-    sources: tuple[Source, ...],
-    zone: Zone,
-    stages: Stages,
-    trace: Trace,
-    seed: int,
-) -> Answer:
-    """The sanitized draft; without one that cites, the list of sources; in the weak zone after the caution."""
-    caution = message(Message.CAUTION, question.lang, seed) if zone is Zone.WEAK else ""
-    if draft:
-        longest = LONGEST_POST - RESERVED_CHARS
-        clean = sanitize(
-            draft.text,
-            sources if draft.shown is None else sources[: len(draft.shown)],
-            zone=zone,
-            base_url=stages.base_url,
-            lang=draft.lang,
-            caution=caution,
-            prompt=draft.prompt,
-            longest=longest,
-        )
-        trace.removed = dict(clean.removed)
-        if clean.post is not None:
-            return Answer(Result.ANSWERED, clean.post, zone, trace.mode, sources, clean.cited)
-    trace.notes.append("sources_alone")
-    text = "\n\n".join(filter(None, (caution, _source_list(question, sources, stages.base_url, seed))))
-    return Answer(Result.ANSWERED, text, zone, trace.mode, sources, tuple(source.n for source in sources))
-
-
 def abstention(question: Question, trace: Trace, sources: tuple[Source, ...] = (), *, seed: int) -> Answer:
     """The server's own "I found nothing": no model is called."""
     trace.zone = Zone.ABSTAIN
     text = message(Message.ABSTAIN, question.lang, seed, question=question.title or question.text)
     return Answer(Result.ABSTAINED, text, Zone.ABSTAIN, trace.mode, sources)
-
-
-def _source_list(question: Question, sources: tuple[Source, ...], base_url: str, seed: int) -> str:
-    intro = message(Message.SOURCES_INTRO, question.lang, seed, question=question.title or question.text)
-    return "\n".join((intro, "", *(f"- {links(source.n, source, base_url)[0]}" for source in sources)))
 
 
 def _counted(answered: Answer) -> Answer:

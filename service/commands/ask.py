@@ -9,7 +9,6 @@ from typing import Any
 import click
 import yaml
 
-from service.answer.markup.links import post_url
 from service.answer.messages import wordings
 from service.answer.pipeline import answer
 from service.commands.options import configured
@@ -109,6 +108,8 @@ def read_history(path: Path) -> tuple[tuple[str, str], ...]:
 
 def report(answered: Answer, trace: Trace, base_url: str) -> dict[str, Any]:
     """The stable JSON shape of an answer (README: entry points)."""
+    from service.answer.markup.links import post_url  # slow to import: loaded by now
+
     return {
         "outcome": answered.result,
         "zone": answered.zone,

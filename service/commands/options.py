@@ -8,7 +8,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 import click
 
 from service.settings import Settings, load_settings
-from service.telemetry import configure_logging
+from service.telemetry import log
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,7 +31,7 @@ def configured(command: Callable[Concatenate[Settings, P], R]) -> Callable[P, R]
         group = click.get_current_context().parent
         path = kwargs.pop("config") or (group and group.params.get("config"))
         settings = load_settings(path if isinstance(path, Path) else None)
-        configure_logging(level=settings.log.level, json=settings.log.format == "json")
+        log.configure(level=settings.log.level, json=settings.log.format == "json")
         return command(settings, *args, **kwargs)
 
     return with_settings

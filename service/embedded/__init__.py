@@ -14,12 +14,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
-import psutil
 import psycopg
 
 from service.errors import Misconfigured, Transient
+
+if TYPE_CHECKING:
+    import psutil
 
 DATA_FOLDER = "postgres-18"
 """Named for the major version: another one cannot read it."""
@@ -97,8 +99,10 @@ def _supervised(home: Path) -> bool:
     return False
 
 
-def postmaster(data: Path) -> psutil.Process | None:
+def postmaster(data: Path) -> "psutil.Process | None":
     """The server that its pid file names, if a server of this data folder lives under that number."""
+    import psutil  # only starting and stopping needs it
+
     try:
         process = psutil.Process(int((data / "postmaster.pid").read_text().split("\n", 1)[0]))
         return process if process.name() == "postgres" and Path(process.cwd()).samefile(data) else None

@@ -137,7 +137,7 @@ def _read(path: Path) -> _File:
             content = file.read(MAX_FILE_BYTES + 1)
         if len(content) > MAX_FILE_BYTES:
             raise Misconfigured(f"{path}: larger than {MAX_FILE_BYTES} bytes")
-        value = yaml.safe_load(content.decode("utf-8"))
+        value = yaml.load(content.decode("utf-8"), yaml.CSafeLoader)  # ten times as fast
         return _File.model_validate({} if value is None else value)
     except OSError as exc:
         raise Misconfigured(f"{path}: {exc.strerror}") from exc

@@ -1,10 +1,11 @@
 """What answering a question needs, without the forum: for the commands that only ask."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from service.answer.pipeline import Stages
+from service.answer.pipeline import Stages, warm_up
 from service.inference.language import LanguageDetector
 from service.inference.proved import Embedder
 from service.settings import Settings
@@ -30,12 +31,14 @@ class Answering:
 
 @asynccontextmanager
 async def open_answering(settings: Settings, name: str, *, long_lived: bool = False) -> AsyncIterator[Answering]:
-    """The index and the models of one process, closed in order at the end; the bundled model loads meanwhile.
+    """The index and the models of one process, closed in order at the end; what is slow to load does so meanwhile.
 
     A `long_lived` process also makes the bundled embedder prove that the index is its own.
     """
     async with AsyncExitStack() as stack:
         made = unproved_models(settings.models, stack)
+        warming = asyncio.create_task(asyncio.to_thread(warm_up))
+        stack.push_async_callback(asyncio.wait, [warming])
         pool = await stack.enter_async_context(open_database(settings, name))
         opening = open_models(
             settings.models,
