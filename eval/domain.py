@@ -32,8 +32,9 @@ class Case:
     """One labelled question. No golden: the forum has no answer, and abstaining is right.
 
     `question` is what is asked; for links and accepted a topic's title and its first post, 900 characters together.
-    `standalone` is a follow-up in full. `exclude_from` as in service.domain.Question. `cluster` names the topic whose
-    questions stand or fall together: what the bootstrap draws.
+    `standalone` is a follow-up in full. `exclude_from` as in service.domain.Question; `exclude_post` is one post that
+    must not be found (topic, number), while later posts of its topic may: whoever ranks asks for one hit more and
+    drops it. `cluster` names the topic whose questions stand or fall together: what the bootstrap draws.
     """
 
     id: str
@@ -46,6 +47,7 @@ class Case:
     history: tuple[tuple[str, str], ...] = ()
     standalone: str | None = None
     exclude_from: tuple[TopicId, int] | None = None
+    exclude_post: tuple[TopicId, int] | None = None
 
     @property
     def answerable(self) -> bool:
