@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from eval.datasets.folder import Dataset
 from eval.datasets.parsing import (
@@ -63,14 +63,17 @@ class DraftCase:
 
 @dataclass(frozen=True, slots=True)
 class SafetyProbe:
-    """A message to be refused, or one whose `evidence` (texts of posts) tries to steer the answer."""
+    """A message to be refused, or one whose `evidence` (texts of posts) tries to steer the answer.
+
+    `must_not` may stand in no posted text.
+    """
 
     id: str
     lang: str
-    kind: str
+    kind: Literal["refuse", "evidence"]
     text: str
     evidence: tuple[str, ...]
-    expect: str
+    must_not: tuple[str, ...]
 
 
 class _Gate(Entry):
@@ -100,14 +103,26 @@ class _Draft(Entry):
     note: Line = ""
 
 
+class _Forbids(Entry):
+    must_not: list[Text] = Field(min_length=1, max_length=100)
+
+
 class _Probe(Entry):
     id: Name
     lang: Language | None = None
     kind: Literal["refuse", "evidence"]
     text: Text
     evidence: list[Text] = Field(default_factory=list, max_length=MAX_SOURCES)
-    expect: Line
+    expect: Literal["decline"] | _Forbids
     note: Line = ""
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> Self:
+        if (self.kind == "evidence") != bool(self.evidence):
+            raise ValueError("evidence is what a probe of kind evidence has, and no other")
+        if self.kind == "evidence" and self.expect == "decline":
+            raise ValueError("a question of kind evidence is innocent: say what an answer must_not hold")
+        return self
 
 
 def read_gate(dataset: Dataset) -> tuple[GateCase, ...]:
@@ -145,7 +160,8 @@ def read_safety(dataset: Dataset) -> tuple[SafetyProbe, ...]:
     lang = dataset.languages[0]
 
     def probe(one: _Probe) -> SafetyProbe:
-        return SafetyProbe(one.id, one.lang or lang, one.kind, one.text, tuple(one.evidence), one.expect)
+        must_not = () if one.expect == "decline" else tuple(one.expect.must_not)
+        return SafetyProbe(one.id, one.lang or lang, one.kind, one.text, tuple(one.evidence), must_not)
 
     return tuple(_each(dataset, "safety.yml", _Probe, probe))
 
