@@ -3,28 +3,45 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import assert_never
 
 from service.answer.ports import QueryEmbedder, Search
 from service.domain import Candidate, Mode, PostId, Question, Trace
 from service.errors import Misconfigured, Rejected, Transient
 from service.lexer import query_lexemes
-from service.settings import RetrievalSettings
+from service.settings import Channel, RetrievalSettings
 from service.telemetry import went_without
 
 
 async def retrieve(
     question: Question, embedder: QueryEmbedder, search: Search, settings: RetrievalSettings, trace: Trace
 ) -> list[Candidate]:
-    """At most `candidates` posts, best fused rank first; keywords alone when the embedder is down.
+    """At most `candidates` posts of the channels in use, best fused rank first; without the embedder, keywords alone.
 
     Sets the trace's mode, and its queries. Raises Transient when the index can't be searched.
     """
     trace.queries = [question.text]
-    trace.mode = Mode.RERANKED
-    channels = await asyncio.gather(
-        _nearest(question, embedder, search, settings, trace), _worded(question, search, settings)
+    trace.mode = Mode.RERANKED if Channel.VECTOR in settings.channels else Mode.KEYWORD
+    rankings = await asyncio.gather(
+        *(_search(channel, question, embedder, search, settings, trace) for channel in settings.channels)
     )
-    return fuse(channels, k=settings.rrf_k)[: settings.candidates]
+    return fuse(rankings, k=settings.rrf_k)[: settings.candidates]
+
+
+async def _search(
+    channel: Channel,
+    question: Question,
+    embedder: QueryEmbedder,
+    search: Search,
+    settings: RetrievalSettings,
+    trace: Trace,
+) -> list[Candidate]:
+    match channel:
+        case Channel.VECTOR:
+            return await _nearest(question, embedder, search, settings, trace)
+        case Channel.KEYWORD:
+            return await _worded(question, search, settings)
+    assert_never(channel)
 
 
 async def _nearest(

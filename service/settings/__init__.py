@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from service.errors import Misconfigured
 from service.settings.models import ModelSettings
 from service.settings.sections import (
+    Channel,
     DatabaseSettings,
     ForumSettings,
     LimitSettings,
@@ -24,6 +25,7 @@ from service.settings.sections import (
 )
 
 __all__ = [
+    "Channel",
     "DatabaseSettings",
     "ForumSettings",
     "LimitSettings",

@@ -1,5 +1,6 @@
 """The settings by section, each with its default and what it is; the models have a module of their own."""
 
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
@@ -76,7 +77,23 @@ class WorkerSettings(Section):
     retry_max_seconds: float = Field(600.0, gt=0, description="Longest wait before a retry.")
 
 
+class Channel(StrEnum):
+    """A way to find posts; what several find is fused."""
+
+    VECTOR = "vector"
+    KEYWORD = "keyword"
+
+
+def _distinct(value: tuple[Channel, ...]) -> tuple[Channel, ...]:
+    if len(set(value)) < len(value):
+        raise ValueError("names a channel twice")
+    return value
+
+
 class RetrievalSettings(Section):
+    channels: Annotated[tuple[Channel, ...], AfterValidator(_distinct)] = Field(
+        tuple(Channel), min_length=1, description="What finds posts: vector (embeddings), keyword (BM25)."
+    )
     candidates: int = Field(25, ge=1, le=200, description="Posts kept of each channel, and sent to the reranker.")
     rrf_k: int = Field(60, ge=1, description="Constant of reciprocal rank fusion.")
     max_sources: int = Field(6, ge=1, le=20, description="Threads shown to the answerer, one post each.")

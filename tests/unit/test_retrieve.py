@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from service.answer.retrieve import fuse, retrieve
 from service.domain import ENGLISH, Candidate, Mode, Question, TopicId, Trace
 from service.errors import ArianeError, Misconfigured, Rejected, Transient
-from service.settings import RetrievalSettings
+from service.settings import Channel, RetrievalSettings
 from tests.fakes.answering import FakeEmbedder, FakeSearch, candidate
 
 QUESTION = Question("How often to water tomatoes?", ENGLISH)
@@ -63,3 +63,27 @@ async def test_a_question_of_stop_words_asks_no_keywords() -> None:
 
     found = await retrieve(Question("et toi ?", ENGLISH), FakeEmbedder(), NoKeywords([candidate(1)]), SETTINGS, Trace())
     assert [one.post_id for one in found] == [1]
+
+
+@pytest.mark.parametrize(
+    ("channels", "expected", "mode"),
+    [
+        ((Channel.VECTOR,), [1], Mode.RERANKED),
+        ((Channel.KEYWORD,), [2], Mode.KEYWORD),
+        ((Channel.KEYWORD, Channel.VECTOR), [1, 2], Mode.RERANKED),
+    ],
+)
+async def test_a_channel_that_is_off_finds_nothing(
+    channels: tuple[Channel, ...], expected: list[int], mode: Mode
+) -> None:
+    trace = Trace()
+    search = FakeSearch([candidate(1)], [candidate(2)])
+    settings = RetrievalSettings(channels=channels)
+    found = await retrieve(QUESTION, FakeEmbedder(), search, settings, trace)
+    assert ([one.post_id for one in found], trace.mode) == (expected, mode)
+
+
+@pytest.mark.parametrize("channels", [(), (Channel.VECTOR, Channel.VECTOR), ("smell",)])
+def test_channels_are_known_and_distinct(channels: tuple[Channel, ...]) -> None:
+    with pytest.raises(ValueError, match="channels"):
+        RetrievalSettings(channels=channels)
