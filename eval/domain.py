@@ -119,9 +119,12 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One measure of one system over a slice of a label file ("all": every case of it); `n` cases."""
+    """One measure of one system over a slice of a label file ("all": every case of it); `n` cases.
 
-    labels: Labels
+    `labels` is the file's stem: one of Labels, or "gate", "safety".
+    """
+
+    labels: str
     system: str
     slice: str
     measure: str

@@ -1,0 +1,1 @@
+"""How sure a difference is: clustered bootstrap, paired permutation, correction for many comparisons, power."""
