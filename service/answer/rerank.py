@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from service.answer.evidence import excerpt
 from service.answer.ports import Reranker
-from service.answer.zones import zone_of, zone_without_reranker
+from service.answer.zones import zone_of_list, zone_without_reranker
 from service.domain import Candidate, Mode, Question, TopicId, Trace, Zone
 from service.errors import Misconfigured, Rejected, Transient
 from service.lexer import query_lexemes
@@ -46,7 +46,9 @@ async def rerank(
     else:
         scored = [replace(one, logit=logit) for one, logit in zip(found, logits, strict=True)]
         ordered = sorted(scored, key=_by_logit)
-        zone = zone_of(ordered[0].logit if ordered else None, reranker.profile)
+        cosine = max((one.cosine for one in ordered if one.cosine is not None), default=None)
+        best_first = [one.logit for one in ordered if one.logit is not None]
+        zone = zone_of_list(best_first, cosine, reranker.profile, trace.mode)
     trace.candidates, trace.zone = ordered, zone
     return Ranked(_one_a_topic(ordered)[: settings.max_sources], zone)
 

