@@ -75,16 +75,12 @@ def load_dataset(folder: Path) -> Dataset:
     """The dataset in this folder, its files against its manifest; raises Rejected saying which file is at fault."""
     if not folder.is_dir():
         raise Rejected(f"{folder}: no such folder")
-    files = {name: folder / name for name in KNOWN_FILES if (folder / name).is_file()}
-    if not files:
-        raise Rejected(f"{folder}: no dataset: none of {', '.join(KNOWN_FILES)} is there")
-    if len(files.keys() & {"topics.jsonl.gz", "topics.jsonl"}) > 1:
-        raise Rejected(f"{folder}: topics.jsonl and topics.jsonl.gz are both there: which one is it?")
+    files = files_in(folder)
     sums = checksums(files)
     manifest = read_manifest(folder)
     corpus = {name: digest for name, digest in sums.items() if name in CORPUS_FILES}
     return Dataset(
-        name=manifest.name if manifest else _name_of(folder),
+        name=manifest.name if manifest else name_of(folder),
         folder=folder,
         languages=tuple(manifest.languages) if manifest else (DEFAULT_LANGUAGE,),
         files=files,
@@ -92,6 +88,21 @@ def load_dataset(folder: Path) -> Dataset:
         corpus=_total(corpus),
         warnings=_compare(folder, manifest, sums) if manifest else (f"{folder}: {UNCHECKED}",),
     )
+
+
+def files_in(folder: Path) -> dict[str, Path]:
+    """The known files of this folder by name; raises Rejected where there are none, or two archives."""
+    files = {name: folder / name for name in KNOWN_FILES if (folder / name).is_file()}
+    if not files:
+        raise Rejected(f"{folder}: no dataset: none of {', '.join(KNOWN_FILES)} is there")
+    if len(files.keys() & {"topics.jsonl.gz", "topics.jsonl"}) > 1:
+        raise Rejected(f"{folder}: topics.jsonl and topics.jsonl.gz are both there: which one is it?")
+    return files
+
+
+def name_of(folder: Path) -> str:
+    """The name of a dataset that nobody gave one: its folder's."""
+    return re.sub(r"[^\w.:+-]+", "-", folder.resolve().name)[:100] or "dataset"
 
 
 def read_manifest(folder: Path) -> Manifest | None:
@@ -128,7 +139,3 @@ def _compare(folder: Path, manifest: Manifest, sums: Mapping[str, str]) -> tuple
 
 def _total(sums: Mapping[str, str]) -> str:
     return hashlib.sha256("".join(f"{name} {sums[name]}\n" for name in sorted(sums)).encode()).hexdigest()
-
-
-def _name_of(folder: Path) -> str:
-    return re.sub(r"[^\w.:+-]+", "-", folder.resolve().name)[:100] or "dataset"

@@ -1,0 +1,140 @@
+"""Natural labels: what members did shows which post answers. They linked an older topic, or accepted a reply."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from eval.datasets.archive import ReadTopic
+from eval.datasets.labels import Found, Pointed
+from service.discourse.cooked import plain_text
+from service.discourse.depth import is_too_deep
+from service.domain import Post, TopicId
+
+TEXT_CHARS = 1_200
+"""What is kept of a first post: more than is ever asked."""
+
+IsPublic = Callable[[TopicId, int], bool]
+"""Whether the index may show this post of this topic."""
+
+LanguageOf = Callable[[str], str]
+
+_TOPIC_PATH = re.compile(r"/t/(?:[^/?#]*[^/?#\d][^/?#]*/)?(\d{1,18})(?:/(\d{1,9}))?(?:[/?#].*)?\Z", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where the forum is, so that its own links are known: host and path without a slash at its end."""
+
+    host: str
+    path: str = ""
+
+
+def site_of(base_url: str) -> Site:
+    """The place that this address names."""
+    parts = urlsplit(base_url)
+    return Site(parts.netloc.casefold(), parts.path.rstrip("/"))
+
+
+def accepted_labels(topics: Iterable[ReadTopic], is_public: IsPublic, language_of: LanguageOf) -> Iterator[Found]:
+    """A topic's first post, and the replies that were accepted as its answer."""
+    for read in topics:
+        answers = [
+            Pointed(topic_id=read.topic.id, post_number=number)
+            for number in read.accepted
+            if number > 1 and is_public(read.topic.id, number)
+        ]
+        if answers and (first := _first(read, is_public)):
+            yield _found(read, first, answers, language_of)
+
+
+def link_labels(
+    topics: Iterable[ReadTopic], is_public: IsPublic, language_of: LanguageOf, site: Site
+) -> Iterator[Found]:
+    """A topic's first post, and the older topics that others than its author pointed at in their replies."""
+    begun: dict[TopicId, datetime] = {}
+    asked: list[tuple[Found, datetime, list[tuple[TopicId, int | None]]]] = []
+    for read in topics:
+        first = _first(read, is_public)
+        if first is None:
+            continue
+        begun[read.topic.id] = first.created_at
+        replies = [
+            post
+            for post in read.posts
+            if post.user_id != first.user_id and post.post_number > 1 and is_public(read.topic.id, post.post_number)
+        ]
+        pointed = dict.fromkeys(target for post in replies for target in linked_posts(post.cooked, site))
+        if pointed:
+            asked.append((_found(read, first, [], language_of), first.created_at, list(pointed)))
+    for found, at, targets in asked:
+        older = [
+            Pointed(topic_id=topic_id, post_number=number)
+            for topic_id, number in targets
+            if topic_id in begun and begun[topic_id] < at and (number is None or is_public(topic_id, number))
+        ]
+        if older:
+            yield found.model_copy(update={"golden": older})
+
+
+def linked_posts(cooked: str, site: Site) -> list[tuple[TopicId, int | None]]:
+    """The topics of this forum that a post links to or quotes from, in its order, with the post number where given.
+
+    What stands inside a quote is somebody else's; that a quote is of another topic is not.
+    """
+    if is_too_deep(cooked):
+        return []
+    body = LexborHTMLParser(cooked).body
+    found: dict[tuple[TopicId, int | None], None] = {}
+    waiting = [body] if body else []
+    while waiting:
+        node = waiting.pop()
+        quoted = node.tag == "aside" and "quote" in (node.attributes.get("class") or "").split()
+        target = _quoted(node, site) if quoted else _linked(node, site)
+        if target:
+            found[target] = None
+        if not quoted:
+            waiting.extend(reversed(list(node.iter(include_text=False))))
+    return list(found)
+
+
+def _quoted(node: LexborNode, site: Site) -> tuple[TopicId, int | None] | None:
+    topic, number = (node.attributes.get(name) or "" for name in ("data-topic", "data-post"))
+    if not re.fullmatch(r"[0-9]{1,18}", topic):
+        return None
+    titles = (_linked(link, site) for link in node.css(".title a"))
+    # The preview of a linked topic is a quote of its post 1, whose title links to the topic as a whole.
+    whole = number == "1" and (TopicId(int(topic)), None) in titles
+    return _target(topic, "" if whole else number)
+
+
+def _linked(node: LexborNode, site: Site) -> tuple[TopicId, int | None] | None:
+    href = node.attributes.get("href") if node.tag == "a" else None
+    try:
+        parts = urlsplit(href or "")
+    except ValueError:
+        return None
+    if parts.netloc.casefold() not in ("", site.host) or not parts.path.startswith(f"{site.path}/t/"):
+        return None
+    match = _TOPIC_PATH.match(parts.path[len(site.path) :])
+    return _target(match[1], match[2] or "") if match else None
+
+
+def _target(topic: str, number: str) -> tuple[TopicId, int | None] | None:
+    named = int(number) if re.fullmatch(r"[0-9]{1,9}", number) else 0
+    return (TopicId(int(topic)), named or None) if int(topic) else None
+
+
+def _first(read: ReadTopic, is_public: IsPublic) -> Post | None:
+    first = read.posts[0] if read.posts else None
+    return first if first and first.post_number == 1 and is_public(read.topic.id, 1) else None
+
+
+def _found(read: ReadTopic, first: Post, golden: Sequence[Pointed], language_of: LanguageOf) -> Found:
+    title, text = read.topic.title, " ".join(plain_text(first.cooked).split())[:TEXT_CHARS]
+    return Found.model_construct(
+        topic_id=read.topic.id, title=title, text=text, lang=language_of(f"{title}\n{text}"), golden=list(golden)
+    )
