@@ -22,7 +22,8 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 def as_line(item: object) -> bytes:
     """One dataclass as a line of JSON; floats come back as they were."""
-    return _adapter(type(item)).dump_json(item) + b"\n"
+    kind: Any = type(item)
+    return _adapter(kind).dump_json(item) + b"\n"
 
 
 def read_lines(path: Path, kind: type[T]) -> list[T]:
@@ -60,7 +61,7 @@ def cut_to_whole_lines(path: Path) -> None:
 
 def _item(line: bytes, kind: type[T], where: str) -> T:
     try:
-        item = cast("T", _adapter(kind).validate_json(line))
+        item = cast("T", _adapter(cast("Any", kind)).validate_json(line))
     except ValidationError as exc:
         fault = exc.errors(include_url=False, include_context=False, include_input=False)[0]
         field = ".".join(map(str, fault["loc"]))
