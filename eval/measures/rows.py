@@ -115,5 +115,5 @@ def _measured(
         tables = {system: values(some, items) for system, items in found.items()}
         measures += summed_up(labels, tables, seed=seed, resamples=resamples)
         for system, items in found.items():
-            measures += measured_times(labels, system, some, items, seed=seed, resamples=resamples)
+            measures += measured_times(labels, system, some, items, seed=seed)
     return measures

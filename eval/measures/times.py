@@ -6,11 +6,13 @@ import numpy as np
 
 from eval.domain import Answered, Case, Measured, Retrieved
 from eval.measures.table import ALL
-from eval.statistics.bootstrap import RESAMPLES, quantile_intervals
+from eval.statistics.bootstrap import quantile_intervals
 from eval.statistics.clusters import codes
 
 LEVELS = {"p50": 0.5, "p95": 0.95}
 TOTAL = "total"
+RESAMPLES = 1_000
+"""Fewer than for a measure of quality: times differ more from one machine to the next, and quantiles take longer."""
 
 
 def measured_times(
@@ -20,7 +22,6 @@ def measured_times(
     items: Mapping[str, Retrieved] | Mapping[str, Answered],
     *,
     seed: int,
-    resamples: int = RESAMPLES,
 ) -> list[Measured]:
     """`time <stage> p50 ms` and `p95` of one system, and of a case's stages together (`time total`), in milliseconds.
 
@@ -37,7 +38,7 @@ def measured_times(
         ]
         values = np.array([ms for _, ms in taken], dtype=np.float64)
         clusters = codes([cluster for cluster, _ in taken])
-        intervals = quantile_intervals(values, clusters, tuple(LEVELS.values()), seed=seed, resamples=resamples)
+        intervals = quantile_intervals(values, clusters, tuple(LEVELS.values()), seed=seed, resamples=RESAMPLES)
         found += [
             Measured(labels, system, ALL, f"time {stage} {name} ms", len(taken), interval)
             for name, interval in zip(LEVELS, intervals, strict=True)

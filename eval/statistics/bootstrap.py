@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from eval.domain import Interval
 from eval.statistics.clusters import Codes, Floats, Totals, blocks, by_clusters, ratio, totals
@@ -34,7 +34,7 @@ def mean_intervals(values: Floats, clusters: Codes, *, seed: int, resamples: int
 def difference_intervals(
     first: Floats, second: Floats, clusters: Codes, *, seed: int, resamples: int = RESAMPLES
 ) -> list[Interval]:
-    """The mean of each column of `first` minus that of `second`, on the same cases and the same draws of clusters."""
+    """The mean of each column of `first` minus that of `second`, on the same draws of clusters; NaN without both."""
     return _intervals(totals(first, clusters), totals(second, clusters), seed, resamples)
 
 
@@ -64,17 +64,18 @@ def tail(clusters: int) -> float:
     """
     if clusters < 2:
         return 0.0
-    widened = np.sqrt(clusters / (clusters - 1)) * stats.t.ppf(TAIL, clusters - 1)
-    return float(stats.norm.cdf(widened))
+    widened = np.sqrt(clusters / (clusters - 1)) * special.stdtrit(clusters - 1, TAIL)
+    return float(special.ndtr(widened))
 
 
 def _intervals(first: Totals, second: Totals | None, seed: int, resamples: int) -> list[Interval]:
     counts = first.counts if second is None else first.counts + second.counts
     points = first.means() if second is None else first.means() - second.means()
     found = [Interval(float("nan"), float("nan"), float("nan"))] * counts.shape[1]
-    for counting, columns in by_clusters(counts):
+    for counting, alike in by_clusters(counts):
         held = int(counting.sum())
-        if not held:
+        columns = [column for column in alike if not np.isnan(points[column])]
+        if not columns:
             continue
         drawn = np.empty((resamples, len(columns)))
         for part, weights in _draws(held, seed, resamples):

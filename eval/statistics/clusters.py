@@ -37,10 +37,11 @@ def codes(clusters: Sequence[str]) -> Codes:
 def totals(values: Floats, clusters: Codes) -> Totals:
     """Sum up `values`, shape (cases, columns), by cluster; a case that is NaN in a column doesn't count there."""
     held = int(clusters.max()) + 1 if clusters.size else 0
-    counts = ~np.isnan(values)
-    members = np.zeros((held, len(clusters)))
-    members[clusters, np.arange(len(clusters))] = 1.0
-    return Totals(members @ np.where(counts, values, 0.0), members @ counts.astype(np.float64))
+    counting = ~np.isnan(values)
+    sums, counts = np.zeros((held, values.shape[1])), np.zeros((held, values.shape[1]))
+    np.add.at(sums, clusters, np.where(counting, values, 0.0))
+    np.add.at(counts, clusters, counting)
+    return Totals(sums, counts)
 
 
 def by_clusters(counts: Floats) -> Iterator[tuple[NDArray[np.bool_], list[int]]]:

@@ -1,7 +1,7 @@
 """How small a difference a paired comparison could have seen: what tells "the same" from "too few questions"."""
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from eval.statistics.clusters import Codes, Floats, ratio, totals
 
@@ -20,7 +20,7 @@ def detectable_effect(first: Floats, second: Floats, clusters: Codes) -> Floats:
     held = ((one.counts + other.counts) > 0).sum(axis=0)
     spread = standard_error(first, second, clusters)
     freedom = np.maximum(held - 1, 1)
-    reach = stats.t.ppf(1 - LEVEL / 2, freedom) + stats.t.ppf(POWER, freedom)
+    reach = special.stdtrit(freedom, 1 - LEVEL / 2) + special.stdtrit(freedom, POWER)
     effect: Floats = np.where((held < 2) | (spread == 0), np.nan, reach * spread)
     return effect
 
