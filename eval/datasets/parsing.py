@@ -110,7 +110,7 @@ def checked(value: object, model: type[E], where: str) -> E:
 def read_text(path: Path) -> str:
     """A file of bounded size as text; raises Rejected."""
     try:
-        return _opened(path).read_text(encoding="utf-8")
+        return _opened(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as exc:
         raise Rejected(f"{path}: not UTF-8 text: {exc}") from exc
 

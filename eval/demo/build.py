@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from eval.datasets.archive import read_archive
-from eval.new.files import write_found, write_topics
+from eval.new.files import topic_lines, write_found
 from eval.new.manifest import write_manifest
 from eval.new.natural import accepted_labels, link_labels, site_of
 from eval.new.public import public_posts
@@ -22,7 +22,9 @@ def build_demo(folder: Path) -> None:
     """Write what comes from the demo forum into this folder, then its manifest; other files there stay."""
     forum = open_forum(None, base_url=BASE_URL, bot=Member(BOT_ID, "ariane", "Ariane", trust_level=1))
     archive, site = folder / "topics.jsonl.gz", folder / "site.json"
-    write_topics(archive, archive_lines(forum))
+    with topic_lines(archive) as write:
+        for line in archive_lines(forum):
+            write(line)
     site.write_text(json.dumps(site_json(forum), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     language_of = partial(LanguageDetector(), fallback=ENGLISH)
     is_public = public_posts(archive, site)

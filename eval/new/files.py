@@ -3,24 +3,26 @@
 import gzip
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from eval.datasets.labels import Found
 
 
-def write_topics(path: Path, lines: Iterable[str]) -> None:
-    """One topic JSON a line, gzipped without the time or a name."""
+@contextmanager
+def topic_lines(path: Path) -> Iterator[Callable[[str], object]]:
+    """Write one topic JSON a line, gzipped without the time or a name."""
     with (
         path.open("wb") as raw,
         gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as zipped,
         io.TextIOWrapper(zipped, encoding="utf-8", newline="\n") as text,
     ):
-        text.writelines(f"{line}\n" for line in lines)
+        yield lambda line: text.write(f"{line}\n")
 
 
 def write_found(path: Path, labels: Iterable[Found]) -> int:
-    """Natural labels, one a line; how many. Nothing is written when there are none."""
+    """Write natural labels, one a line; how many. Nothing is written when there are none."""
     lines = [json.dumps(one.model_dump(), ensure_ascii=False) for one in labels]
     if lines:
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

@@ -23,6 +23,7 @@ IsPublic = Callable[[TopicId, int], bool]
 LanguageOf = Callable[[str], str]
 
 _TOPIC_PATH = re.compile(r"/t/(?:[^/?#]*[^/?#\d][^/?#]*/)?(\d{1,18})(?:/(\d{1,9}))?(?:[/?#].*)?\Z", re.DOTALL)
+_ADDRESS = re.compile(r"https?://[^\s<>\"']{1,1000}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +93,15 @@ def linked_posts(cooked: str, site: Site) -> list[tuple[TopicId, int | None]]:
     waiting = [body] if body else []
     while waiting:
         node = waiting.pop()
+        if node.is_text_node:
+            found.update(dict.fromkeys(_written(node.text_content or "", site)))
+            continue
         quoted = node.tag == "aside" and "quote" in (node.attributes.get("class") or "").split()
         target = _quoted(node, site) if quoted else _linked(node, site)
         if target:
             found[target] = None
         if not quoted:
-            waiting.extend(reversed(list(node.iter(include_text=False))))
+            waiting.extend(reversed(list(node.iter(include_text=True))))
     return list(found)
 
 
@@ -113,14 +117,26 @@ def _quoted(node: LexborNode, site: Site) -> tuple[TopicId, int | None] | None:
 
 def _linked(node: LexborNode, site: Site) -> tuple[TopicId, int | None] | None:
     href = node.attributes.get("href") if node.tag == "a" else None
+    return _place(href, site) if href else None
+
+
+def _place(address: str, site: Site) -> tuple[TopicId, int | None] | None:
     try:
-        parts = urlsplit(href or "")
+        parts = urlsplit(address)
     except ValueError:
         return None
     if parts.netloc.casefold() not in ("", site.host) or not parts.path.startswith(f"{site.path}/t/"):
         return None
     match = _TOPIC_PATH.match(parts.path[len(site.path) :])
     return _target(match[1], match[2] or "") if match else None
+
+
+def _written(text: str, site: Site) -> Iterator[tuple[TopicId, int | None]]:
+    """What was written as an address: all that is left of a link where only clean text was kept."""
+    for address in _ADDRESS.findall(text) if "/t/" in text else ():
+        target = _place(address, site)
+        if target:
+            yield target
 
 
 def _target(topic: str, number: str) -> tuple[TopicId, int | None] | None:
