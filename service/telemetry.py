@@ -34,6 +34,11 @@ REMOTE_SECONDS = Histogram("ariane_remote_seconds", "Calls to other servers.", [
 QUEUE_DEPTH = Gauge("ariane_queue_jobs", "Jobs in the queue, by task and status.", ["task", "status"])
 PART_UP = Gauge("ariane_part_up", "1 while a part answers and is the one it is taken for, else 0.", ["part"])
 FALLBACKS = Counter("ariane_fallbacks", "Questions that went on without a part, by part and error.", ["part", "error"])
+ACTIVATION = Gauge(
+    "ariane_activation",
+    "1 for how the configuration in use stands to the one that was tested and switched on, else 0.",
+    ["state"],
+)
 COMPLETIONS = Counter("ariane_completions", "Drafts of the language model by what became of them.", ["result"])
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,6 +25,7 @@ from service.store.pool import Connection, Pool, connection, transaction
 from service.telemetry import JOBS, PART_UP, QUEUE_DEPTH, RESCUED, WORKER_RESTARTS, fault, log
 
 IsUp = Callable[[], bool | None]
+Chore = Callable[[], Awaitable[object]]
 NO_PARTS: Mapping[str, IsUp] = {}
 
 POLL_SECONDS = 1.0
@@ -48,11 +49,18 @@ class _State:
 
 
 async def run_worker(
-    settings: Settings, pool: Pool, work: Work, *, stop: asyncio.Event, up: Mapping[str, IsUp] = NO_PARTS
+    settings: Settings,
+    pool: Pool,
+    work: Work,
+    *,
+    stop: asyncio.Event,
+    up: Mapping[str, IsUp] = NO_PARTS,
+    watch: Sequence[Chore] = (),
 ) -> None:
     """Run jobs until `stop` is set, then let the running ones end within the grace; what doesn't is put back.
 
-    The metrics page tells which of the parts `up` work, as far as that is known, and the database.
+    The metrics page tells which of the parts `up` work, as far as that is known, and the database. `watch` are called
+    every `worker.sweep_seconds`: what is to be noticed though no job comes.
     Raises Misconfigured when the metrics port is taken. Nothing else ends it: a loop that dies is started again.
     """
     # It prints whole exceptions, in which Postgres may quote a post; `job_failed` and the others say it without.
@@ -70,6 +78,7 @@ async def run_worker(
                 group.create_task(_every(settings.worker.heartbeat_seconds, lambda: _beat(pool, state))),
                 group.create_task(_every(settings.worker.sweep_seconds, lambda: _sweep(settings, pool, work, state))),
                 group.create_task(_every(settings.worker.sweep_seconds, lambda: _measure(pool, up))),
+                *(group.create_task(_every(settings.worker.sweep_seconds, look)) for look in watch),
             ]
             await stop.wait()
             for worker in state.loops.values():
@@ -153,7 +162,7 @@ def _tell_of_lost_end(job: Job, running: "asyncio.Task[Any]") -> None:
         log.warning("job_end_not_stored", task=job.task_name, args=job.task_kwargs, **_fault(exc))
 
 
-async def _every(seconds: float, chore: Callable[[], Awaitable[None]]) -> None:
+async def _every(seconds: float, chore: Chore) -> None:
     while True:
         try:
             await chore()

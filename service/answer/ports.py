@@ -21,6 +21,7 @@ from service.domain import (
     Result,
     SkipReason,
     Source,
+    StoredRun,
     Topic,
     TopicId,
     Trace,
@@ -105,15 +106,25 @@ class AnsweringMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """The switches moderators turn at run time, read at the moment of use."""
+    """The switches moderators turn at run time, read at the moment of use.
+
+    `signature` is of the configuration that posts_pipeline was switched on under: empty when off, or not known.
+    """
 
     answering: AnsweringMode = AnsweringMode.OFF
     posts_pipeline: bool = False
     input_gate: bool = False
+    signature: str = ""
 
 
 class FlagReader(Protocol):
     async def read(self) -> Flags: ...
+
+
+class EvaluationRuns(Protocol):
+    async def latest_run(self, signature: str) -> StoredRun | None:
+        """The run that counts for this signature (SHA-256 in hex), or None when there is none."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

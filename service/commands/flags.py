@@ -8,11 +8,14 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from service.answer.activation import State, held, mend, told
 from service.commands.options import config_option, configured
 from service.settings import Settings
 from service.store.flags import ALLOWED, FlagStore
+from service.wiring.activation import present_activation, switch_on
 from service.wiring.database import open_database
 
+PIPELINE = "posts_pipeline"
 SHOWN_CHANGES = 10
 
 
@@ -24,7 +27,7 @@ def command(context: click.Context, config: Path | None) -> None:
 
     \b
     answering       off | shadow | on   post answers, or compute them without posting
-    posts_pipeline  off | on            answer from the indexed posts
+    posts_pipeline  off | on            answer from the indexed posts, under a configuration that passed a test
     input_gate      off                 decline questions that are not for the forum (not there yet)
     """
     del config  # the sub-command looks for it here
@@ -44,10 +47,16 @@ def show(settings: Settings) -> None:
 @click.argument("value")
 @click.option("--why", required=True, help="The reason, kept with the change.")
 @click.option("--by", help="Who decides; the system user by default.")
+@click.option("--override", is_flag=True, help="posts_pipeline on: without a passed test, for the reason you give.")
 @configured
-def set_flag(settings: Settings, name: str, value: str, why: str, by: str | None) -> None:
-    """Turn the switch NAME to VALUE, with a reason that is kept."""
-    asyncio.run(_set(settings, name, value, by or _system_user(), why))
+def set_flag(settings: Settings, name: str, value: str, why: str, by: str | None, override: bool) -> None:
+    """Turn the switch NAME to VALUE, with a reason that is kept.
+
+    posts_pipeline goes on when the present configuration has passed a test and the index is complete.
+    """
+    if override and (name, value) != (PIPELINE, "on"):
+        raise click.UsageError(f"--override is for {PIPELINE} on: nothing keeps you from the others")
+    asyncio.run(_set(settings, name, value, by or _system_user(), why, override))
 
 
 def _system_user() -> str:
@@ -61,9 +70,14 @@ async def _show(settings: Settings) -> None:
     async with open_database(settings, "flags") as pool:
         store = FlagStore(pool)
         flags, changes = await store.read(), await store.changes(SHOWN_CHANGES)
+        activated = await present_activation(pool, settings)
     click.echo(f"answering       {flags.answering}")
     click.echo(f"posts_pipeline  {'on' if flags.posts_pipeline else 'off'}")
     click.echo(f"input_gate      {'on' if flags.input_gate else 'off'}")
+    in_force = " (in shadow)" if held(activated, settings.activation.on_change) else ""
+    click.echo(f"activation      {activated.state}{in_force}: {told(activated)}")
+    if activated.state not in (State.OFF, State.ACTIVE):
+        click.echo(mend(activated), err=True)
     if changes:
         table = Table("when", "who", "flag", "from", "to", "why", box=None, header_style="dim", padding=(0, 2, 0, 0))
         for change in changes:
@@ -74,7 +88,10 @@ async def _show(settings: Settings) -> None:
         Console(stderr=True, markup=False).print(table)
 
 
-async def _set(settings: Settings, name: str, value: str, by: str, why: str) -> None:
+async def _set(settings: Settings, name: str, value: str, by: str, why: str, override: bool) -> None:
     async with open_database(settings, "flags") as pool:
-        await FlagStore(pool).set(name, value, by=by, reason=why)
+        if (name, value) == (PIPELINE, "on"):
+            await switch_on(pool, settings, by=by, reason=why, override=override)
+        else:
+            await FlagStore(pool).set(name, value, by=by, reason=why)
     click.echo(f"{name} is {value}", err=True)

@@ -28,4 +28,5 @@ async def _work(settings: Settings) -> None:
         async with open_services(settings, "worker", long_lived=True) as services:
             await prove_models(services)
             log.info("working", metrics_port=settings.worker.metrics_port)
-            await run_worker(settings, services.pool, work_of(services), stop=stop, up=services.up)
+            watch = [services.flags.read]
+            await run_worker(settings, services.pool, work_of(services), stop=stop, up=services.up, watch=watch)

@@ -9,10 +9,13 @@ from pathlib import Path
 
 from rich.console import Console
 
+from service.answer.activation import listed
+from service.answer.signature import differences
 from service.demo.plan import HOST, Plan, make_plan, only_demo
 from service.demo.processes import Children, until_answering
 from service.demo.question import Asked, ask_on_forum
-from service.domain import PostId, Result
+from service.demo.tested import shipped_run
+from service.domain import PostId, Result, RunKind
 from service.embedded import ensure_running, stop
 from service.ingest.archive import read_categories
 from service.ingest.backfill import Backfill, backfill_archive
@@ -23,10 +26,13 @@ from service.simulator.archive import archive_lines, site_json
 from service.simulator.model import Member
 from service.simulator.state import BOT_ID, open_forum
 from service.stop import stop_on_signals
+from service.store.evaluations import EvaluationStore
 from service.store.flags import FlagStore
 from service.store.migrate import migrate
 from service.store.profiles import ProfileStore
 from service.store.traces import StoredTrace, TraceStore
+from service.wiring.activation import switch_on
+from service.wiring.configuration import configuration
 from service.wiring.services import Services, open_services
 
 START_SECONDS = 60.0
@@ -67,7 +73,7 @@ async def _story(plan: Plan, settings: Settings, out: Console, *, once: bool) ->
     here = plan.settings(settings, url)
     async with open_services(here, "demo") as services:
         await _index(plan, services, out)
-        await _switch_on(services)
+        await _switch_on(services, out)
         async with Children(plan.home / "logs") as children:
             with out.status("starting the forum, the service and a worker"):
                 await _start(plan, children, here)
@@ -99,10 +105,20 @@ async def _index(plan: Plan, services: Services, out: Console) -> None:
     await ProfileStore(services.pool).activate(services.embedder.profile.name)
 
 
-async def _switch_on(services: Services) -> None:
-    flags = FlagStore(services.pool)
-    for name in ("posts_pipeline", "answering"):
-        await flags.set(name, "on", by="demo", reason="the demo answers")
+async def _switch_on(services: Services, out: Console) -> None:
+    """Switch on by the run that comes with the program; under settings that it is not about, by an override."""
+    shipped, signature = shipped_run(), configuration(services.settings)
+    runs = EvaluationStore(services.pool)
+    own = await runs.latest_run(signature.sha256)
+    known = shipped.signature.sha256 == signature.sha256
+    if known and own is None:
+        await runs.record_run(shipped)
+    if not known and (own is None or own.run.kind is RunKind.OVERRIDE):
+        changed = listed(differences(shipped.signature, signature))
+        out.print(f"switched on untested, since the demo was tested with other settings: {changed}", style="yellow")
+    override = own is None and not known
+    await switch_on(services.pool, services.settings, by="demo", reason="the demo answers", override=override)
+    await FlagStore(services.pool).set("answering", "on", by="demo", reason="the demo answers")
 
 
 async def _start(plan: Plan, children: Children, settings: Settings) -> None:

@@ -12,11 +12,13 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from service.errors import Misconfigured
 from service.settings.models import ModelSettings
 from service.settings.sections import (
+    ActivationSettings,
     Channel,
     DatabaseSettings,
     ForumSettings,
     LimitSettings,
     LogSettings,
+    OnChange,
     RetentionSettings,
     RetrievalSettings,
     WebhookSettings,
@@ -25,12 +27,14 @@ from service.settings.sections import (
 )
 
 __all__ = [
+    "ActivationSettings",
     "Channel",
     "DatabaseSettings",
     "ForumSettings",
     "LimitSettings",
     "LogSettings",
     "ModelSettings",
+    "OnChange",
     "RetentionSettings",
     "RetrievalSettings",
     "Settings",
@@ -66,6 +70,7 @@ class Settings(BaseSettings):
     worker: WorkerSettings = WorkerSettings()
     retrieval: RetrievalSettings = RetrievalSettings()
     models: ModelSettings = ModelSettings()
+    activation: ActivationSettings = ActivationSettings()
     limits: LimitSettings = LimitSettings()
     retention: RetentionSettings = RetentionSettings()
     log: LogSettings = LogSettings()

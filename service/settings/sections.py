@@ -21,6 +21,13 @@ def _secret(value: SecretStr) -> SecretStr:
     return value
 
 
+class OnChange(StrEnum):
+    """What becomes of answers when the configuration is no longer the one that was tested and switched on."""
+
+    SHADOW = "shadow"
+    KEEP = "keep"
+
+
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -101,6 +108,17 @@ class RetrievalSettings(Section):
     evidence_chars: int = Field(1250, ge=100, description="What the answerer reads of a post.")
     question_chars: int = Field(
         1500, ge=50, description="What is kept of a question; a longer one is cut, and said so."
+    )
+
+
+class ActivationSettings(Section):
+    on_change: OnChange = Field(
+        OnChange.SHADOW,
+        description="What answers do after a change of what was tested: shadow (not posted until tested and switched "
+        "on anew), or keep.",
+    )
+    least_coverage_percent: float = Field(
+        95.0, ge=0, le=100, description="Share of the indexed posts that have a vector before posts_pipeline goes on."
     )
 
 

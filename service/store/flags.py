@@ -7,7 +7,8 @@ from psycopg.rows import class_row
 
 from service.answer.ports import AnsweringMode, Flags
 from service.errors import Misconfigured, Rejected
-from service.store.pool import Pool, connection, transaction
+from service.store import evaluations
+from service.store.pool import Connection, Pool, connection, transaction
 from service.store.values import storable
 
 ALLOWED: dict[str, tuple[str, ...]] = {
@@ -27,13 +28,15 @@ class FlagChange:
     reason: str
 
 
-def _checked(name: str, value: str) -> None:
+async def _checked(conn: Connection, name: str, value: str, signature: str) -> None:
     if name not in ALLOWED:
         raise Rejected(f"there is no flag {name!r}: {', '.join(ALLOWED)}", status=422)
     if value not in ALLOWED[name]:
         raise Rejected(f"{name} can't be {value!r}: {', '.join(ALLOWED[name])}", status=422)
     if name == "input_gate" and value == "on":
         raise Rejected("input_gate can't be turned on: the gate does not exist yet", status=422)
+    if name == "posts_pipeline" and value == "on" and not await evaluations.passed(conn, signature):
+        raise Rejected("posts_pipeline can't be turned on: this configuration has no passed test", status=409)
 
 
 class FlagStore:
@@ -45,8 +48,8 @@ class FlagStore:
     async def read(self) -> Flags:
         """The flags as they are now; one that was never set is off. Raises Misconfigured for a value we don't know."""
         async with connection(self._pool) as conn:
-            rows = await (await conn.execute("SELECT name, value FROM flags")).fetchall()
-        values = dict.fromkeys(ALLOWED, "off") | {str(name): str(value) for name, value in rows}
+            rows = await (await conn.execute("SELECT name, value, coalesce(signature, '') FROM flags")).fetchall()
+        values = dict.fromkeys(ALLOWED, "off") | {str(name): str(value) for name, value, _ in rows}
         for name, allowed in ALLOWED.items():
             if values[name] not in allowed:
                 raise Misconfigured(f"the flag {name} holds {values[name]!r}: set it to one of {', '.join(allowed)}")
@@ -54,23 +57,36 @@ class FlagStore:
             answering=AnsweringMode(values["answering"]),
             posts_pipeline=values["posts_pipeline"] == "on",
             input_gate=values["input_gate"] == "on",
+            signature=next((signature for name, _, signature in rows if name == "posts_pipeline"), ""),
         )
 
-    async def set(self, name: str, value: str, *, by: str, reason: str) -> None:
-        """Change a flag and record who did it and why, in one transaction; raises Rejected with what is allowed."""
-        _checked(name, value)
+    async def set(self, name: str, value: str, *, by: str, reason: str, signature: str = "") -> None:
+        """Change a flag and record who did it and why, in one transaction; raises Rejected with what is allowed.
+
+        posts_pipeline goes on only under the `signature` of a configuration whose newest run passed
+        (service.wiring.activation says what is missing).
+        """
         async with transaction(self._pool) as conn:
+            await _checked(conn, name, value, signature)
             await conn.execute("SELECT pg_advisory_xact_lock(hashtext('flags'))")  # so that old_value is the truth
+            change = {
+                "name": name,
+                "value": value,
+                "by": storable(by),
+                "reason": storable(reason),
+                "signature": signature if name == "posts_pipeline" and value == "on" else None,
+            }
             await conn.execute(
-                "INSERT INTO flag_changes (name, old_value, new_value, changed_by, reason)"
-                " VALUES (%(name)s, (SELECT value FROM flags WHERE name = %(name)s), %(value)s, %(by)s, %(reason)s)",
-                {"name": name, "value": value, "by": storable(by), "reason": storable(reason)},
+                "INSERT INTO flag_changes (name, old_value, new_value, changed_by, reason, signature) VALUES (%(name)s,"
+                " (SELECT value FROM flags WHERE name = %(name)s), %(value)s, %(by)s, %(reason)s, %(signature)s)",
+                change,
             )
             await conn.execute(
-                "INSERT INTO flags (name, value, changed_by) VALUES (%(name)s, %(value)s, %(by)s)"
+                "INSERT INTO flags (name, value, changed_by, signature)"
+                " VALUES (%(name)s, %(value)s, %(by)s, %(signature)s)"
                 " ON CONFLICT (name) DO UPDATE SET value = excluded.value, changed_by = excluded.changed_by,"
-                " changed_at = now()",
-                {"name": name, "value": value, "by": storable(by)},
+                " signature = excluded.signature, changed_at = now()",
+                change,
             )
 
     async def changes(self, limit: int) -> list[FlagChange]:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
+from service.answer.activation import ActivatedFlags
 from service.answer.pipeline import Stages
 from service.discourse.client import DiscourseClient
 from service.discourse.names import folded_name
@@ -12,10 +13,10 @@ from service.inference.proved import Embedder, ProvedEmbedder, ProvedReranker
 from service.ingest.eligibility import IndexRules
 from service.settings import ForumSettings, Settings
 from service.store.corpus import CorpusStore
-from service.store.flags import FlagStore
 from service.store.inbox import InboxStore
 from service.store.ledger import LedgerStore
 from service.store.pool import Pool
+from service.wiring.activation import activated_flags
 from service.wiring.answering import open_answering
 from service.wiring.models import IsUp
 
@@ -29,7 +30,7 @@ class Services:
     inbox: InboxStore
     corpus: CorpusStore
     ledger: LedgerStore
-    flags: FlagStore
+    flags: ActivatedFlags
     embedder: Embedder
     forum: DiscourseClient
     stages: Stages
@@ -47,7 +48,7 @@ async def open_services(settings: Settings, name: str, *, long_lived: bool = Fal
             inbox=InboxStore(at.pool),
             corpus=at.corpus,
             ledger=LedgerStore(at.pool),
-            flags=FlagStore(at.pool),
+            flags=activated_flags(at.pool, settings),
             embedder=at.embedder,
             forum=forum,
             stages=at.stages,

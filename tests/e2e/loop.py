@@ -23,13 +23,13 @@ from service.simulator.forum import Forum
 from service.simulator.limits import NO_RATES
 from service.simulator.room import Room
 from service.simulator.webhooks import Hook
-from service.store.flags import FlagStore
 from service.store.profiles import ProfileStore
 from service.store.traces import StoredTrace, TraceStore
 from service.wiring.services import Services, open_services
 from service.wiring.work import work_of
 from service.worker import run_worker
 from tests.simulated import ADMIN_KEY, KEY, room_of, tiny_forum
+from tests.switching import switch_on
 
 ANY_PORT = WebSettings(port=0)
 SECRET = "a-secret-of-enough-characters"
@@ -131,9 +131,7 @@ async def whole_loop(
         )
         services = await stack.enter_async_context(open_services(settings, "test"))
         await fill_index(services, simulated, folder)
-        flags = FlagStore(services.pool)
-        await flags.set("posts_pipeline", "on", by="test", reason="test")
-        await flags.set("answering", answering, by="test", reason="test")
+        await switch_on(services.pool, settings, answering=answering)
         await stack.enter_async_context(serving(simulator, forum_socket))
         webhooks = room_of(simulator).webhooks
         assert webhooks is not None

@@ -26,7 +26,6 @@ from service.simulator.forum import Author
 from service.simulator.limits import NO_RATES
 from service.simulator.model import Post
 from service.simulator.webhooks import Hook
-from service.store.flags import FlagStore
 from service.store.pool import connection
 from service.store.traces import StoredTrace
 from service.wiring.services import open_services
@@ -39,6 +38,7 @@ from tests.fakes.forum import Fault, answer
 from tests.fakes.model_server import FakeServer, shared_words
 from tests.fakes.serving import served
 from tests.simulated import ADMIN_KEY, KEY, room_of, tiny_forum
+from tests.switching import switch_on
 
 DIMENSIONS = 64
 MANY = 200
@@ -254,9 +254,7 @@ async def model_loop(
         simulator = create_simulator(simulated, hook=hook, api_keys={KEY: "ariane", ADMIN_KEY: None}, limits=NO_RATES)
         services = await stack.enter_async_context(open_services(settings, "test", long_lived=True))
         await fill_index(services, simulated, folder)
-        flags = FlagStore(services.pool)
-        await flags.set("posts_pipeline", "on", by="test", reason="test")
-        await flags.set("answering", "on", by="test", reason="test")
+        await switch_on(services.pool, settings)
         faulty = FaultyForum(simulator)
         await stack.enter_async_context(serving(faulty, forum_socket))  # type: ignore[arg-type]  # any ASGI app will do
         webhooks = room_of(simulator).webhooks

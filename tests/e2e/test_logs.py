@@ -9,11 +9,11 @@ import pytest
 
 from service.demo.processes import Children
 from service.simulator.switches import Fault
-from service.store.flags import FlagStore
 from service.wiring.services import open_services
 from tests.e2e.loop import QUESTION, SECRET, acting_as, fill_index, loop_settings
 from tests.e2e.processes import HOST, free_port, start_simulator, start_web, start_worker, until
 from tests.simulated import ADMIN_KEY, KEY, tiny_forum
+from tests.switching import switch_on
 
 
 @pytest.mark.chaos
@@ -24,8 +24,7 @@ async def test_logs_hold_no_text_and_no_secret(database_url: str, tmp_path: Path
     forum = tiny_forum(tmp_path, base_url=base_url)
     async with open_services(settings, "test") as services:
         await fill_index(services, forum, tmp_path)
-        for name in ("posts_pipeline", "answering"):
-            await FlagStore(services.pool).set(name, "on", by="test", reason="test")
+        await switch_on(services.pool, settings)
     async with Children(tmp_path / "logs") as children, httpx.AsyncClient(base_url=base_url, timeout=30) as client:
         web, webhook_url = await start_web(children, settings, "web")
         await start_simulator(children, tmp_path / "forum.yml", port, webhook_url)

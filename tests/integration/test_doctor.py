@@ -33,6 +33,7 @@ from tests.fakes.model_server import NAN_WORD
 from tests.fakes.serving import Stage, refusing_address, served
 from tests.integration.store_data import PUBLIC, TOPIC, indexed, post
 from tests.simulated import KEY, Clock, simulator, tiny_forum
+from tests.switching import switch_on
 
 PROFILE = EmbeddingProfile("toy", 100, 1, dimensions=16, window_tokens=512)
 NAME = PROFILE.name
@@ -241,9 +242,10 @@ async def test_the_databases_clock_is_compared_with_ours(patient: Patient) -> No
 async def test_switches_that_let_nothing_through(
     patient: Patient, pool: Pool, answering: str, pipeline: str, status: Status, said: str
 ) -> None:
-    store = FlagStore(pool)
-    await store.set("answering", answering, by="test", reason="test")
-    await store.set("posts_pipeline", pipeline, by="test", reason="test")
+    if pipeline == "on":
+        await switch_on(pool, patient.settings, answering=answering)
+    else:
+        await FlagStore(pool).set("answering", answering, by="test", reason="test")
     made = await flags.flags(patient)
     assert made.status is status
     assert said in made.detail
@@ -258,8 +260,7 @@ async def test_a_good_installation_has_nothing_to_mend(
     await prove(embedder, ReferenceStore(pool))
     await embed_pending(corpus, embedder)
     await run(pool, "INSERT INTO procrastinate_workers DEFAULT VALUES", INBOX.replace("%s", "now()"))
-    for flag in ("answering", "posts_pipeline"):
-        await FlagStore(pool).set(flag, "on", by="test", reason="test")
+    await switch_on(pool, settings)
     checks = await examine(replace(patient, settings=settings), CHECKS)
     assert [one for one in checks if one.status is not Status.OK] == []
 

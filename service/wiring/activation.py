@@ -1,0 +1,49 @@
+"""Switching posts_pipeline on under the configuration in use, and how that one stands."""
+
+from service.answer.activation import OVERRIDE, ActivatedFlags, Activation, activation, missing
+from service.domain import EvaluationRun, RunKind
+from service.errors import Rejected
+from service.settings import Settings
+from service.store.corpus import CorpusStore
+from service.store.evaluations import EvaluationStore
+from service.store.flags import FlagStore
+from service.store.pool import Pool
+from service.wiring.configuration import configuration, embedding_profile
+
+
+def activated_flags(pool: Pool, settings: Settings) -> ActivatedFlags:
+    """The switches as they are in force under these settings, whose signature is made here, once."""
+    return ActivatedFlags(FlagStore(pool), EvaluationStore(pool), configuration(settings), settings.activation)
+
+
+async def present_activation(pool: Pool, settings: Settings) -> Activation:
+    """How the configuration of these settings stands now."""
+    flags = await FlagStore(pool).read()
+    return await activation(flags, EvaluationStore(pool), configuration(settings))
+
+
+async def covered_percent(pool: Pool, settings: Settings) -> float:
+    """How many of 100 indexed posts have a vector of the configured embedder; 0 of an empty index."""
+    census = await CorpusStore(pool).census(embedding_profile(settings.models))
+    embedded = census.indexed - census.left_to_embed - census.unembeddable
+    return 100 * embedded / census.indexed if census.indexed else 0.0
+
+
+async def switch_on(pool: Pool, settings: Settings, *, by: str, reason: str, override: bool = False) -> None:
+    """Turn posts_pipeline on under these settings; raises Rejected (409) with all that is missing, and what to do.
+
+    With `override` nothing is needed: the override, who and why are recorded as a run.
+    """
+    signature = configuration(settings)
+    runs = EvaluationStore(pool)
+    covered = await covered_percent(pool, settings)
+    if override:
+        figures = {"covered_percent": covered}
+        await runs.record_run(EvaluationRun(signature, RunKind.OVERRIDE, True, by, reason, figures=figures))
+    else:
+        least = settings.activation.least_coverage_percent
+        own, tested = await runs.latest_run(signature.sha256), await runs.latest_passed()
+        if faults := missing(signature, own, tested, covered_percent=covered, least_percent=least):
+            said = "; ".join(faults)
+            raise Rejected(f"posts_pipeline stays as it is: {said}. To do it all the same: {OVERRIDE}", status=409)
+    await FlagStore(pool).set("posts_pipeline", "on", by=by, reason=reason, signature=signature.sha256)

@@ -1,0 +1,101 @@
+"""The signature of the configuration in use, from the settings and the program's own files; no model is opened."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+import yaml
+
+from service.answer.messages import wordings
+from service.answer.signature import digest, excerpt_rule, sign, template_digest
+from service.domain import EmbeddingProfile, Signature
+from service.inference.bundled_reranker import BIAS, LIST_WEIGHTS, PAIR_WEIGHTS
+from service.inference.profile_files import KnownReranker, Profiles, load_profiles
+from service.settings import Settings
+from service.settings.models import AnswererKind, AnswererSettings, ModelSettings, RerankerKind
+
+CONDENSER = "none"
+"""The version of what makes a follow-up stand alone: nothing does yet."""
+
+_EXCERPTS = {"excerpt_chars", "evidence_chars"}
+_WHERE_AND_HOW_FAST = {"url", "api_key", "concurrency", "deadline_seconds"}
+"""Settings of a model's server that don't change what it says."""
+
+
+def configuration(settings: Settings) -> Signature:
+    """The signature of all that decides an answer under these settings, in this version of the program.
+
+    What a test of it is worth ends with any change of it (docs/eval.md, Activation). Raises Misconfigured for an
+    unknown profile.
+    """
+    models = settings.models
+    profiles = load_profiles(Path(models.profiles_file) if models.profiles_file else None)
+    prompts = {} if models.answerer.kind is AnswererKind.EXTRACTIVE else dict(_templates())
+    persona = {name: sha256 for name, sha256 in prompts.items() if name.startswith("persona.")}
+    return sign(
+        {
+            "embedder": _embedder(models, profiles),
+            "index": {"kind": models.index_kind},
+            "retrieval": settings.retrieval.model_dump(exclude=_EXCERPTS),
+            "excerpt": {"rule": excerpt_rule(), **settings.retrieval.model_dump(include=_EXCERPTS)},
+            "condenser": {"version": CONDENSER},
+            "reranker": _reranker(models, profiles.reranker(models.reranker.profile)),
+            "answerer": _answerer(models.answerer),
+            "persona": persona,
+            "prompts": {name: sha256 for name, sha256 in prompts.items() if name not in persona},
+            "wording": {lang: digest(wording.model_dump()) for lang, wording in wordings().items()},
+            "gate": dict(_gate_rules()),
+        }
+    )
+
+
+def embedding_profile(settings: ModelSettings) -> EmbeddingProfile:
+    """The profile that the configured embedder has, and its index; raises Misconfigured for an unknown one."""
+    profiles = load_profiles(Path(settings.profiles_file) if settings.profiles_file else None)
+    return replace(profiles.embedder(settings.embedder.profile).profile, index_kind=settings.index_kind)
+
+
+def _embedder(models: ModelSettings, profiles: Profiles) -> dict[str, object]:
+    known = profiles.embedder(models.embedder.profile)
+    profile = {name: value for name, value in asdict(known.profile).items() if name != "index_kind"}
+    return {"kind": models.embedder.kind, "profile": profile, "texts": known.texts}
+
+
+def _reranker(models: ModelSettings, known: KnownReranker) -> dict[str, object]:
+    # Whether thresholds were measured changes no answer.
+    profile = {name: value for name, value in asdict(known.profile).items() if name != "provisional"}
+    bundled = models.reranker.kind is RerankerKind.BUNDLED
+    weights = digest([PAIR_WEIGHTS.tolist(), LIST_WEIGHTS.tolist(), BIAS]) if bundled else None
+    kind = {"kind": models.reranker.kind, "scores": models.reranker.scores, "weights": weights}
+    return {**kind, "profile": profile, "pairs": known.pairs}
+
+
+def _answerer(settings: AnswererSettings) -> dict[str, object]:
+    if settings.kind is AnswererKind.EXTRACTIVE:
+        return {"kind": settings.kind}
+    return settings.model_dump(exclude=_WHERE_AND_HOW_FAST)
+
+
+def _templates() -> Iterator[tuple[str, str]]:
+    folder = files("service.answer") / "prompts"
+    for path, text in _texts(folder, ".j2"):
+        yield path, template_digest(text)
+
+
+def _gate_rules() -> Iterator[tuple[str, str]]:
+    """The gate's rules by file. (A rule that only declines more could keep a test valid: spec A4.)"""
+    for path, text in _texts(files("service.answer") / "gate", ".yml"):
+        yield path, digest(yaml.load(text, yaml.CSafeLoader))
+
+
+def _texts(folder: Traversable, ending: str, inside: str = "") -> Iterator[tuple[str, str]]:
+    """The files of a folder and its folders by their path in it, in order."""
+    if not folder.is_dir():
+        return
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from _texts(entry, ending, f"{inside}{entry.name}/")
+        elif entry.name.endswith(ending):
+            yield f"{inside}{entry.name}", entry.read_text(encoding="utf-8")
