@@ -16,6 +16,7 @@ from service.inference.references import (
     candidate_of,
     check_embedder,
     cosine,
+    failed,
 )
 from service.ingest.text import digest, embedded_text
 from service.store.references import StoredSample
@@ -77,7 +78,7 @@ async def examine(embedder: Embedder, stored: References) -> Verdict:
             return await check_embedder(embedder, references)
         return await _check_samples(embedder, await stored.samples(embedder.profile, SAMPLES))
     except ArianeError as exc:
-        return Verdict(Proof.UNREACHABLE if isinstance(exc, Transient) else Proof.DIFFERENT, str(exc))
+        return failed(exc)
 
 
 async def prove(embedder: Embedder, stored: References) -> Verdict:
@@ -94,7 +95,7 @@ async def prove(embedder: Embedder, stored: References) -> Verdict:
                 return verdict
         await stored.put_references(embedder.profile, await _made_by(embedder))
     except ArianeError as exc:
-        return Verdict(Proof.UNREACHABLE if isinstance(exc, Transient) else Proof.DIFFERENT, str(exc))
+        return failed(exc)
     return await examine(embedder, stored)
 
 

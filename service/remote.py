@@ -15,11 +15,10 @@ from typing import NoReturn, Self
 import httpx
 import stamina
 
+from service.body import ACCEPTED, MAX_ANSWER_BYTES, first_bytes
 from service.errors import ArianeError, Busy, Misconfigured, Rejected, Transient, Unsure
 from service.telemetry import REMOTE_SECONDS
 
-MAX_ANSWER_BYTES = 8_000_000
-"""A larger answer is not read to its end: nothing that we ask for comes near."""
 MAX_WAIT_SECONDS = 5.0
 """Longest wait between two tries of one call; where a server asks for more, the job is tried again later."""
 
@@ -64,7 +63,7 @@ class Remote:
         try:
             self._client = httpx.AsyncClient(
                 base_url=base_url,
-                headers=dict(headers),
+                headers={b"accept-encoding": ACCEPTED.encode(), **headers},
                 timeout=timeout_seconds,
                 follow_redirects=False,
                 verify=_trust(),
@@ -122,18 +121,13 @@ class Remote:
         self, method: str, path: str, params: Params | None, body: Mapping[str, object] | None, repeatable: bool
     ) -> tuple[httpx.Response, bytes]:
         """Send the request and read the answer, at most MAX_ANSWER_BYTES and one more byte of it."""
-        content = bytearray()
         try:
             # httpx bounds each read, not their sum: a slow drip would hold us for ever.
             async with (
                 asyncio.timeout(self._timeout_seconds),
                 self._client.stream(method, path, params=params, json=body) as response,
             ):
-                async for chunk in response.aiter_bytes():
-                    content += chunk
-                    if len(content) > MAX_ANSWER_BYTES:
-                        break
-                return response, bytes(content)
+                return response, await first_bytes(response)
         except _NOT_SENT as exc:
             raise _Again(f"{self.name}: can't be reached: {type(exc).__name__}") from exc
         except _NEVER_SENDABLE as exc:

@@ -43,4 +43,6 @@ def _judged(verdict: Verdict, mend: str) -> Finding:
         return ok(verdict.detail)
     if verdict.proof is Proof.UNREACHABLE:
         return fail(verdict.detail, "Start the model server and check its address; the model may still be loading.")
+    if verdict.proof is Proof.BUSY:
+        return warn(f"full: {verdict.detail}", "Run this again later; if it stays so, add a server.")
     return fail(f"another model: {verdict.detail}", mend)

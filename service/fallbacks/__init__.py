@@ -8,6 +8,7 @@ from service.domain import Mode, Zone
 from service.settings import Settings
 from service.store.pool import RECONNECT_SECONDS
 from service.webhook.route import STORE_SECONDS
+from service.wiring.models import PROOF_CALLS
 from service.worker import POLL_SECONDS, RESTART_SECONDS
 
 
@@ -112,8 +113,9 @@ _EMBEDDER = Fallback(
         _counted("answers_total", result="answered", zone="normal", mode="keyword"),
     ),
     within=Bound(
-        lambda settings: 2 * settings.models.embedder.timeout_seconds,
-        "2 × `models.embedder.timeout_seconds`: a proof under way and its own call; 0 while the breaker is open",
+        lambda settings: (PROOF_CALLS + 1) * settings.models.embedder.timeout_seconds,
+        f"{PROOF_CALLS + 1} × `models.embedder.timeout_seconds`: a proof under way, at most {PROOF_CALLS}, and its own \
+call; 0 while the breaker is open",
     ),
     note="embedder_down",
     mode=Mode.KEYWORD,
@@ -130,8 +132,9 @@ _RERANKER = Fallback(
         _counted("answers_total", result="answered", zone="weak", mode="reranker-down"),
     ),
     within=Bound(
-        lambda settings: 2 * settings.models.reranker.timeout_seconds,
-        "2 × `models.reranker.timeout_seconds`: a proof under way and its own call; 0 while the breaker is open",
+        lambda settings: (PROOF_CALLS + 1) * settings.models.reranker.timeout_seconds,
+        f"{PROOF_CALLS + 1} × `models.reranker.timeout_seconds`: a proof under way, at most {PROOF_CALLS}, and its own \
+call; 0 while the breaker is open",
     ),
     note="reranker_down",
     mode=Mode.RERANKER_DOWN,

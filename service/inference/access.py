@@ -12,7 +12,7 @@ from service.inference.turns import Turns
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What the calls of one adapter share; adapters on one server have the same `turns` and a breaker each."""
+    """What the calls of one adapter share: its turns at the server, and its breaker."""
 
     turns: Turns
     breaker: Breaker
@@ -22,22 +22,28 @@ class Access:
         """Around one call; the deadline counts the wait for a turn.
 
         Raises Transient at once while the breaker is open, Busy when no turn comes in time, and Transient when the
-        call takes longer.
+        call takes longer; Busy again when the wait had taken more than half of its time: a server that works is not to
+        be left alone because our own queue is long.
         """
         self.breaker.check()
-        end = asyncio.get_running_loop().time() + timeout_seconds
+        clock = asyncio.get_running_loop().time
+        end = clock() + timeout_seconds
         try:
             async with asyncio.timeout_at(end):
                 await self.turns.acquire(urgent=urgent)
         except TimeoutError:
             waiting = f"{self.turns.waiting} more calls wait"
             raise Busy(f"{self.breaker.name}: no free turn in {timeout_seconds:g} s, {waiting}") from None
+        left = end - clock()
         try:
             with self.breaker.watch():
                 try:
                     async with asyncio.timeout_at(end):
                         yield
                 except TimeoutError as exc:
+                    if left < timeout_seconds / 2:
+                        waited = f"the {left:.1f} s that the wait for a turn left of {timeout_seconds:g} s"
+                        raise Busy(f"{self.breaker.name}: no answer in {waited}") from exc
                     raise Transient(f"{self.breaker.name}: no answer in {timeout_seconds:g} s") from exc
         finally:
             self.turns.release()

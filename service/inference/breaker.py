@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 
-from service.errors import ArianeError, Busy, Transient
+from service.errors import ArianeError, Busy, Misconfigured, Transient
 from service.inference.batching import BatchRefused
 
 
@@ -28,6 +28,7 @@ class Breaker:
         self._failures = 0
         self._opened_at: float | None = None
         self._probing = False
+        self._of_use = True
 
     @property
     def state(self) -> BreakerState:
@@ -37,8 +38,8 @@ class Breaker:
 
     @property
     def works(self) -> bool:
-        """Whether the last call that proved anything was answered."""
-        return self._failures == 0
+        """Whether the last call that proved anything got what it asked for, or was refused for what it asked."""
+        return self._of_use and self._failures == 0
 
     def check(self) -> None:
         """Raise Transient, with the time left, when a call would be refused now."""
@@ -66,8 +67,9 @@ class Breaker:
             if probing or self._failures >= self._limit:
                 self._opened_at = self._clock()
             raise
-        except ArianeError:
+        except ArianeError as exc:
             self._close()
+            self._of_use = not isinstance(exc, Misconfigured)
             raise
         else:
             self._close()
@@ -78,6 +80,7 @@ class Breaker:
     def _close(self) -> None:
         self._failures = 0
         self._opened_at = None
+        self._of_use = True
 
     def _left(self, opened_at: float) -> float:
         return opened_at + self._open_seconds - self._clock()

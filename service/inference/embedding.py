@@ -38,11 +38,12 @@ class EmbedderOptions:
 class Send(Protocol):
     """One request: the vectors as the server gave them, null for NaN.
 
-    Raises BatchRefused, or TooLong, when a text may be at fault; without `suspect` a doubtful failure is the server's.
+    It ends by `until` (on the event loop's clock), or within its own timeout. Raises BatchRefused, or TooLong, when a
+    text may be at fault; without `suspect` a doubtful failure is the server's.
     """
 
     async def __call__(
-        self, texts: Sequence[str], *, truncate: bool, urgent: bool, suspect: bool
+        self, texts: Sequence[str], *, truncate: bool, urgent: bool, suspect: bool, until: float | None = None
     ) -> Sequence[Sequence[float | None]]: ...
 
 
@@ -78,16 +79,18 @@ async def embed_passages(
     return made_of_each
 
 
-async def embed_query(text: str, send: Send, profile: EmbeddingProfile, options: EmbedderOptions) -> Vector:
+async def embed_query(
+    text: str, send: Send, profile: EmbeddingProfile, options: EmbedderOptions, *, until: float
+) -> Vector:
     """The vector of a question, of its beginning (logged) when it is too long; raises Rejected when there is none."""
     query = options.query_prefix + fitting(text, profile, options)
     try:
-        rows = await send([query], truncate=False, urgent=True, suspect=False)
+        rows = await send([query], truncate=False, urgent=True, suspect=False, until=until)
     except TooLong:
         if options.overflow is Overflow.REFUSE:
             raise
         log.warning("question_truncated", profile=profile.name, chars=len(text))
-        rows = await send([query], truncate=True, urgent=True, suspect=False)
+        rows = await send([query], truncate=True, urgent=True, suspect=False, until=until)
     [made] = _read(rows, 1, profile)
     if isinstance(made, TextFailure):
         raise Rejected(f"{profile.model} can't embed this question: {made.error}")
@@ -108,15 +111,16 @@ def read_vector(values: Sequence[float | None] | Vector, profile: EmbeddingProfi
     Raises Misconfigured when it has another dimension or length: that is another model than the profile's.
     """
     try:
-        vector = np.asarray(values, dtype=np.float32)
-    except (TypeError, ValueError) as exc:
+        with np.errstate(over="ignore"):  # what is past a float's range becomes infinite, and is refused below
+            vector = np.asarray(values, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError) as exc:
         raise Transient(f"{profile.model} gave no vector: {exc}") from exc
     if vector.shape != (profile.dimensions,):
         raise Misconfigured(
             f"the embedder gives {vector.shape} numbers where profile {profile.name} has {profile.dimensions}: "
             "serve the profile's model, or activate the profile of the model that is served"
         )
-    norm = float(np.linalg.norm(vector))
+    norm = float(np.linalg.norm(vector.astype(np.float64)))
     if not np.isfinite(norm) or norm == 0:
         return TextFailure("no finite vector (NaN, infinite or zero)")
     if abs(norm - 1.0) > UNIT_TOLERANCE:

@@ -1,18 +1,17 @@
 """Completes chats with Ollama's /api/chat."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import cast
 
 import ollama
 
-from service.domain import ChatMessage, Completion
+from service.domain import Completion
 from service.errors import Transient
 from service.inference.access import Access
-from service.inference.chat import MAX_COMPLETION_CHARS, refuse_cut_prompt, refuse_long_prompt, without_thinking
+from service.inference.chat import ChatRequest, ServedChat, refuse_endless
 from service.inference.ollama_errors import ollama_errors
-from service.inference.tokens import sendable
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,70 +24,45 @@ class OllamaChatOptions:
     seed: int = 0
 
 
-class OllamaChat:
-    """ChatModel on Ollama: never thinking, never past its window unnoticed, always within the deadline."""
+def ollama_chat(client: ollama.AsyncClient, access: Access, options: OllamaChatOptions) -> ServedChat:
+    """The ChatModel of one model on Ollama."""
+    server = access.breaker.name
 
-    def __init__(self, client: ollama.AsyncClient, access: Access, options: OllamaChatOptions) -> None:
-        self._client = client
-        self._access = access
-        self._options = options
+    async def ask(request: ChatRequest) -> Completion:
+        with ollama_errors(server, options.model):
+            return await _generate(client, options, request, server)
 
-    @property
-    def window_tokens(self) -> int:
-        return self._options.num_ctx
+    return ServedChat(ask, access, window_tokens=options.num_ctx)
 
-    async def complete(
-        self,
-        messages: Sequence[ChatMessage],
-        *,
-        max_tokens: int,
-        temperature: float,
-        timeout_seconds: float,
-        schema: Mapping[str, object] | None = None,
-        urgent: bool = True,
-    ) -> Completion:
-        window = self._options.num_ctx
-        refuse_long_prompt(messages, max_tokens=max_tokens, window_tokens=window)
-        async with self._access.call(urgent=urgent, timeout_seconds=timeout_seconds):
-            with ollama_errors(self._access.breaker.name, self._options.model):
-                text, last = await self._generate(messages, max_tokens, temperature, schema)
-        refuse_cut_prompt(messages, prompt_tokens=last.prompt_eval_count, window_tokens=window)
-        text, stripped = without_thinking(text)
-        return Completion(text, last.prompt_eval_count, last.eval_count, last.done_reason == "length", stripped)
 
-    async def _generate(
-        self,
-        messages: Sequence[ChatMessage],
-        max_tokens: int,
-        temperature: float,
-        schema: Mapping[str, object] | None,
-    ) -> tuple[str, ollama.ChatResponse]:
-        """The whole text and the last event. It is streamed: when we stop reading, the server stops generating."""
-        options = {
-            "num_ctx": self._options.num_ctx,
-            "num_predict": max_tokens,
-            "temperature": temperature,
-            "seed": self._options.seed,
-        }
-        events = await self._client.chat(
-            self._options.model,
-            [{"role": one.role.value, "content": sendable(one.content)} for one in messages],
-            stream=True,
-            think=False,
-            format=dict(schema) if schema is not None else None,
-            options=options,
-            keep_alive=self._options.keep_alive,
-        )
-        parts: list[str] = []
-        length = 0
-        stream = cast("AsyncGenerator[ollama.ChatResponse]", events)
-        async with aclosing(stream):
-            async for event in stream:
-                part = event.message.content or ""
-                parts.append(part)
-                length += len(part)
-                if length > MAX_COMPLETION_CHARS:
-                    raise Transient(f"{self._options.model} doesn't stop: more than {MAX_COMPLETION_CHARS} characters")
-                if event.done:
-                    return "".join(parts), event
-        raise Transient(f"{self._access.breaker.name}: the answer of {self._options.model} broke off")
+async def _generate(
+    client: ollama.AsyncClient, options: OllamaChatOptions, request: ChatRequest, server: str
+) -> Completion:
+    """The whole text. It is streamed: when we stop reading, the server stops generating."""
+    events = await client.chat(
+        options.model,
+        [{"role": one.role.value, "content": one.content} for one in request.messages],
+        stream=True,
+        think=False,
+        format=dict(request.schema) if request.schema is not None else None,
+        options={
+            "num_ctx": options.num_ctx,
+            "num_predict": request.max_tokens,
+            "temperature": request.temperature,
+            "seed": options.seed,
+        },
+        keep_alive=options.keep_alive,
+    )
+    parts: list[str] = []
+    length = 0
+    stream = cast("AsyncGenerator[ollama.ChatResponse]", events)
+    async with aclosing(stream):
+        async for event in stream:
+            part = event.message.content or ""
+            parts.append(part)
+            length += len(part)
+            refuse_endless(length, options.model)
+            if event.done:
+                cut = event.done_reason == "length"
+                return Completion("".join(parts), event.prompt_eval_count, event.eval_count, cut, False)
+    raise Transient(f"{server}: the answer of {options.model} broke off")

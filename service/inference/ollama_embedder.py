@@ -1,5 +1,6 @@
 """Embeds with Ollama's /api/embed."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -52,13 +53,15 @@ class OllamaEmbedder:
         return await embed_passages(texts, self._send, self.profile, self._texts, limit=self._options.batch)
 
     async def embed_query(self, text: str) -> Vector:
-        return await embed_query(text, self._send, self.profile, self._texts)
+        until = self._now() + self._options.timeout_seconds
+        return await embed_query(text, self._send, self.profile, self._texts, until=until)
 
     async def _send(
-        self, texts: Sequence[str], *, truncate: bool, urgent: bool, suspect: bool
+        self, texts: Sequence[str], *, truncate: bool, urgent: bool, suspect: bool, until: float | None = None
     ) -> Sequence[Sequence[float | None]]:
         server, model = self._access.breaker.name, self._options.model
-        async with self._access.call(urgent=urgent, timeout_seconds=self._options.timeout_seconds):
+        seconds = self._options.timeout_seconds if until is None else until - self._now()
+        async with self._access.call(urgent=urgent, timeout_seconds=seconds):
             with ollama_errors(server, model):
                 try:
                     answer = await self._client.embed(
@@ -77,3 +80,7 @@ class OllamaEmbedder:
                         raise BatchRefused(f"{server}: {failed.said}", status=failed.status) from exc
                     raise
         return answer.embeddings
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()

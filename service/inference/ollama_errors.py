@@ -1,25 +1,72 @@
-"""Every way a call through the `ollama` client fails, translated in one place, and timed."""
+"""The `ollama` client with bounds, and every way a call through it fails, translated in one place and timed."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import cast
 
 import httpx
 import ollama
 
+from service.body import MAX_ANSWER_BYTES, encoding_of
 from service.errors import ArianeError, Busy, Misconfigured, Rejected, Transient
 from service.telemetry import REMOTE_SECONDS
 
-FOREIGN = (ollama.ResponseError, httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, TypeError, AttributeError)
+FOREIGN = (
+    ollama.ResponseError,
+    httpx.HTTPError,
+    httpx.InvalidURL,
+    OSError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
 """What the client raises: its own error; httpx's; the builtin ConnectionError; and for a body that is no JSON, or JSON
-of another shape, whatever came of reading it (pydantic's ValidationError is a ValueError)."""
+of another shape or depth, whatever came of reading it (pydantic's ValidationError is a ValueError)."""
+
+
+class _Bounded(httpx.AsyncByteStream):
+    """A body that breaks off where no honest one ends."""
+
+    def __init__(self, stream: httpx.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        length = 0
+        async for chunk in self._stream:
+            length += len(chunk)
+            if length > MAX_ANSWER_BYTES:
+                raise httpx.DecodingError(f"an answer of more than {MAX_ANSWER_BYTES} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+async def _bound(response: httpx.Response) -> None:
+    """Let the client read a bounded body in UTF-8: an encoding nobody asked for may unpack to any size."""
+    if encoding := encoding_of(response):
+        raise httpx.DecodingError(f"the encoding {encoding[:40]!r} was not asked for")
+    response.headers.pop("content-type", None)  # it may name whatever codec Python has
+    response.stream = _Bounded(cast("httpx.AsyncByteStream", response.stream))  # an async client's
 
 
 def ollama_client(base_url: str, *, timeout_seconds: float) -> ollama.AsyncClient:
-    """A client whose every read has a timeout (its own default is none); raises Misconfigured on a bad address."""
+    """A client whose every read has a timeout (its own default is none) and whose every answer is bounded.
+
+    Raises Misconfigured on a bad address.
+    """
     try:
-        return ollama.AsyncClient(host=base_url, timeout=timeout_seconds, follow_redirects=False)
+        return ollama.AsyncClient(
+            host=base_url,
+            timeout=timeout_seconds,
+            follow_redirects=False,
+            headers={"accept-encoding": "identity"},
+            event_hooks={"response": [_bound]},
+        )
     except (ValueError, httpx.InvalidURL) as exc:
         raise Misconfigured(f"{base_url!r} is not Ollama's address: {exc}") from exc
 

@@ -8,12 +8,18 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from service.errors import Transient
 
+RESOLVE_SECONDS = 2.0
+"""A name server that takes longer is left for the next look-up: the pods that are known go on being asked."""
+
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 async def resolve_host(host: str, port: int) -> list[str]:
     """The host's addresses, of IPv4 when it has any (a server listening on both would count twice); raises OSError."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except UnicodeError as exc:  # a label that is empty or too long
+        raise OSError(f"it is no host name: {exc}") from exc
     by_family = {family: [str(info[4][0]) for info in found if info[0] == family] for family in {i[0] for i in found}}
     chosen = by_family.get(socket.AF_INET) or by_family.get(socket.AF_INET6) or []
     return sorted(set(chosen))
@@ -65,13 +71,16 @@ class Pods:
     async def _refresh(self) -> None:
         self._refresh_at = self._clock() + self._refresh_seconds
         try:
-            addresses = await self._resolve(self._host, self._port)
-        except OSError as exc:
+            async with asyncio.timeout(RESOLVE_SECONDS):
+                addresses = await self._resolve(self._host, self._port)
+        except OSError as exc:  # TimeoutError is one
             if not self._addresses:
-                raise Transient(f"the name {self._host} can't be resolved: {exc}") from exc
+                said = str(exc) or f"no answer in {RESOLVE_SECONDS:g} s"
+                raise Transient(f"the name {self._host} can't be resolved: {said}") from exc
             return
         if addresses and list(addresses) != list(self._addresses):
             self._addresses = addresses
+            self._resting = {one: until for one, until in self._resting.items() if one in addresses}
             self._resized(len(addresses))
         if not self._addresses:
             raise Transient(f"the name {self._host} has no address")

@@ -12,6 +12,10 @@ from service.telemetry import log
 
 RECHECK_SECONDS = 300.0
 """How old a proof may be before it is made again, beside the work: somebody may serve another model meanwhile."""
+RETRY_SECONDS = 30.0
+"""How old a bad verdict may be: somebody may have mended it."""
+PROOF_SECONDS = 60.0
+"""Longest time of a proof; its calls are many, and each of them may take as long as a server likes to be waited for."""
 
 R = TypeVar("R")
 
@@ -42,16 +46,19 @@ class Proving:
         *,
         enough: frozenset[Proof],
         recheck_seconds: float = RECHECK_SECONDS,
+        proof_seconds: float = PROOF_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`enough` are the proofs under which the model is used."""
+        """`enough` are the proofs under which the model is used; one that takes over `proof_seconds` has failed."""
         self._name = name
         self._prove = prove
         self._enough = enough
         self._recheck_seconds = recheck_seconds
+        self._proof_seconds = proof_seconds
         self._clock = clock
         self._verdict: Verdict | None = None
-        self._made_at = 0.0
+        self._old_at = 0.0
+        self._left_alone_until = 0.0
         self._made = 0
         self._alone = asyncio.Lock()
         self._renewing: asyncio.Task[None] | None = None
@@ -64,25 +71,26 @@ class Proving:
     async def require(self) -> None:
         """Return when the model may be used.
 
-        Raises Transient when it can't be reached to tell, Misconfigured when it is another one. Who comes first, or
-        first after the model was unreachable, waits for the proof; it is renewed in the background later on. Those who
-        come while a proof is made share what it says: a server that hangs costs each of them its timeout once.
+        Raises Transient when it can't be reached to tell (Busy when it is full), Misconfigured when it is another one.
+        Who comes first, or first after the model was unreachable, waits for the proof; it is renewed in the background
+        later on. Those who come while a proof is made share what it says: a server that hangs costs each of them its
+        timeout once. A proof that took too long is not begun anew for as long as it took.
         """
         if self._is_missing():
             made = self._made
             async with self._alone:
                 if self._is_missing() and self._made == made:
                     await self._renew()
-        elif self._is_old() and (self._renewing is None or self._renewing.done()):
+        elif self._clock() >= self._old_at and (self._renewing is None or self._renewing.done()):
             self._renewing = asyncio.create_task(self._renew())
         verdict = self._verdict
         if verdict is not None and verdict.proof not in self._enough:
-            said = f"{self._name} is not used: {verdict.detail}"
-            raise Transient(said) if verdict.proof is Proof.UNREACHABLE else Misconfigured(said)
+            kind = {Proof.UNREACHABLE: Transient, Proof.BUSY: Busy}.get(verdict.proof, Misconfigured)
+            raise kind(f"{self._name} is not used: {verdict.detail}")
 
-    def doubt(self) -> None:
-        """The model was unreachable: when it is back, it may be another one."""
-        self._verdict = Verdict(Proof.UNREACHABLE, "it didn't answer when it was last used")
+    def doubt(self, why: str) -> None:
+        """Have it proved anew before it is used again: what answers next may be another model."""
+        self._verdict = Verdict(Proof.UNREACHABLE, why)
 
     async def aclose(self) -> None:
         """Stop a renewal that is under way."""
@@ -91,19 +99,26 @@ class Proving:
             await asyncio.gather(self._renewing, return_exceptions=True)
 
     def _is_missing(self) -> bool:
-        return self._verdict is None or self._verdict.proof is Proof.UNREACHABLE
-
-    def _is_old(self) -> bool:
-        return self._clock() - self._made_at >= self._recheck_seconds
+        if self._verdict is None:
+            return True
+        return self._verdict.proof in (Proof.UNREACHABLE, Proof.BUSY) and self._clock() >= self._left_alone_until
 
     async def _renew(self) -> None:
-        verdict = await self._prove()
-        self._verdict, self._made_at = verdict, self._clock()
+        try:
+            async with asyncio.timeout(self._proof_seconds):
+                verdict = await self._prove()
+        except TimeoutError:
+            verdict = Verdict(Proof.UNREACHABLE, f"its proof took more than {self._proof_seconds:g} s")
+            self._left_alone_until = self._clock() + self._proof_seconds
         self._made += 1
+        good = verdict.proof in self._enough
+        self._old_at = self._clock() + (self._recheck_seconds if good else RETRY_SECONDS)
         if verdict.proof is Proof.PROVED:
             log.info("model_proved", model=self._name, detail=verdict.detail)
         else:
             log.warning("model_not_proved", model=self._name, proof=verdict.proof, detail=verdict.detail)
+        if not (verdict.proof is Proof.BUSY and self.used):  # it lives, and was proved before: it stays so
+            self._verdict = verdict
 
 
 class ProvedEmbedder:
@@ -118,6 +133,7 @@ class ProvedEmbedder:
         prove: Callable[[], Awaitable[Verdict]],
         *,
         recheck_seconds: float = RECHECK_SECONDS,
+        proof_seconds: float = PROOF_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.proving = Proving(
@@ -125,6 +141,7 @@ class ProvedEmbedder:
             prove,
             enough=frozenset({Proof.PROVED}),
             recheck_seconds=recheck_seconds,
+            proof_seconds=proof_seconds,
             clock=clock,
         )
         self._embedder = embedder
@@ -155,6 +172,7 @@ class ProvedReranker:
         prove: Callable[[], Awaitable[Verdict]],
         *,
         recheck_seconds: float = RECHECK_SECONDS,
+        proof_seconds: float = PROOF_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.proving = Proving(
@@ -162,6 +180,7 @@ class ProvedReranker:
             prove,
             enough=frozenset({Proof.PROVED, Proof.NO_REFERENCES}),
             recheck_seconds=recheck_seconds,
+            proof_seconds=proof_seconds,
             clock=clock,
         )
         self._reranker = reranker
@@ -180,6 +199,6 @@ async def _used(proving: Proving, call: Callable[[], Awaitable[R]]) -> R:
         return await call()
     except Busy:
         raise
-    except Transient:
-        proving.doubt()
+    except (Transient, Misconfigured) as exc:
+        proving.doubt(f"when it was last used: {exc}")
         raise

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from service.domain import Candidate, Embedded, PostId, ReferenceVector, TextFailure, TopicId, TruncatedVector, Vector
-from service.errors import ArianeError, Transient
+from service.errors import ArianeError, Busy, Transient
 
 MIN_COSINE = 0.999
 LOGIT_TOLERANCE = 0.1
@@ -30,6 +30,7 @@ class Proof(StrEnum):
     PROVED = "proved"
     DIFFERENT = "different"
     UNREACHABLE = "unreachable"
+    BUSY = "busy"
     NO_REFERENCES = "no-references"
 
 
@@ -58,7 +59,7 @@ async def check_embedder(embedder: _Embedder, references: Sequence[ReferenceVect
         made = list(await embedder.embed_passages([one.text for one in passages])) if passages else []
         made += [await embedder.embed_query(one.text) for one in references if one.query]
     except ArianeError as exc:
-        return _failed(exc)
+        return failed(exc)
     if not made:
         return Verdict(Proof.NO_REFERENCES, "no reference vectors are stored for this profile")
     worst, text = min(
@@ -81,7 +82,7 @@ async def check_reranker(
             group = [one for one in references if one.question == question]
             logits += zip(group, await reranker.rerank(question, [candidate_of(one) for one in group]), strict=True)
     except ArianeError as exc:
-        return _failed(exc)
+        return failed(exc)
     pair, logit = max(logits, key=lambda scored: abs(scored[1] - scored[0].logit))
     worst = abs(logit - pair.logit)
     detail = f"largest difference {worst:.4f} of {len(logits)} logits: {logit:.3f} for {pair.logit:.3f}"
@@ -92,7 +93,10 @@ async def check_reranker(
     return Verdict(Proof.DIFFERENT, detail, worst)
 
 
-def _failed(exc: ArianeError) -> Verdict:
+def failed(exc: ArianeError) -> Verdict:
+    """What it means that a proof ended in this error: a server that is gone or full is not another one."""
+    if isinstance(exc, Busy):
+        return Verdict(Proof.BUSY, str(exc))
     return Verdict(Proof.UNREACHABLE if isinstance(exc, Transient) else Proof.DIFFERENT, str(exc))
 
 

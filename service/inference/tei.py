@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from service.errors import Misconfigured, Rejected, Transient
 from service.inference.access import Access
@@ -57,32 +57,37 @@ class TeiServer:
     ) -> None:
         self.name = name
         self._options = options
-        url = urlsplit(options.base_url)
-        if url.scheme not in {"http", "https"} or not url.hostname:
-            raise Misconfigured(f"{name}: {options.base_url!r} is not an http address")
-        self._url = url
+        self._url = url = _http_url(options.base_url, name)
         self.turns = Turns(options.calls_a_pod)
         self.access = Access(self.turns, breaker or Breaker(name))
         self._pods = Pods(
-            url.hostname,
+            url.hostname or "",
             url.port or (443 if url.scheme == "https" else 80),
             # a certificate names the service, not its pods
             resolve=resolve if url.scheme == "http" else _by_name,
             resized=lambda pods: self.turns.resize(pods * options.calls_a_pod),
         )
-        self._remotes: dict[str, Remote] = {}
+        headers = {b"host": url.netloc.rpartition("@")[2].encode()}
+        if options.api_key:
+            headers[b"authorization"] = f"Bearer {options.api_key}".encode()
+        self._remote = Remote(
+            options.base_url, name=name, timeout_seconds=options.timeout_seconds, attempts=1, headers=headers
+        )
         self._rng = rng or random.Random()  # noqa: S311 - jitter
         self._info: TeiInfo | None = None
 
     async def aclose(self) -> None:
         """Close every connection."""
-        while self._remotes:
-            await self._remotes.popitem()[1].__aexit__(None, None, None)
+        await self._remote.__aexit__(None, None, None)
 
-    async def info(self, *, urgent: bool = True) -> TeiInfo:
+    def deadline(self) -> float:
+        """When a call that begins now must have ended, on the event loop's clock."""
+        return asyncio.get_running_loop().time() + self._options.timeout_seconds
+
+    async def info(self, *, urgent: bool = True, until: float | None = None) -> TeiInfo:
         """Model, version and limits, asked once (again after a batch was refused); raises as `post` does."""
         if self._info is None:
-            found = await self._ask("GET", "/info", None, urgent=urgent, suspect=False)
+            found = await self._ask("GET", "/info", None, urgent=urgent, suspect=False, until=until)
             if not isinstance(found, dict):
                 raise Transient(f"{self.name}: /info is no object")
             self._info = TeiInfo(
@@ -93,18 +98,34 @@ class TeiServer:
             )
         return self._info
 
-    async def post(self, path: str, body: Mapping[str, object], *, urgent: bool, suspect: bool) -> object:
-        """The JSON answer of one call.
+    async def post(
+        self, path: str, body: Mapping[str, object], *, urgent: bool, suspect: bool, until: float | None = None
+    ) -> object:
+        """The JSON answer of one call, which ends by `until` where several share a `deadline`.
 
         Raises BatchRefused for a batch that is too large or has a text that may be at fault (TooLong when it is its
         length); a failing back end counts as that only where a text is `suspect`. Else Transient or Misconfigured.
         """
-        return await self._ask("POST", path, body, urgent=urgent, suspect=suspect)
+        return await self._ask("POST", path, body, urgent=urgent, suspect=suspect, until=until)
 
     async def _ask(
-        self, method: str, path: str, body: Mapping[str, object] | None, *, urgent: bool, suspect: bool
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, object] | None,
+        *,
+        urgent: bool,
+        suspect: bool,
+        until: float | None,
     ) -> object:
-        async with self.access.call(urgent=urgent, timeout_seconds=self._options.timeout_seconds):
+        seconds = self._options.timeout_seconds
+        if until is not None:
+            seconds = until - asyncio.get_running_loop().time()
+            if seconds <= 0:
+                raise Transient(
+                    f"{self.name}: its answers to the calls before took {self._options.timeout_seconds:g} s"
+                )
+        async with self.access.call(urgent=urgent, timeout_seconds=seconds):
             try:
                 return await self._tries(method, path, body)
             except Refused as exc:
@@ -132,25 +153,14 @@ class TeiServer:
         bound = self._options.timeout_seconds / (1 if self._pods.count == 1 else 2)
         try:
             async with asyncio.timeout(bound):
-                return await self._remote(address).json(method, path, body=body)
+                return await self._remote.json(method, self._at(address) + path, body=body)
         except TimeoutError as exc:
             raise Transient(f"{self.name}: no answer of {address} in {bound:g} s") from exc
 
-    def _remote(self, address: str) -> Remote:
-        if address not in self._remotes:
-            headers = {b"host": self._url.netloc.rpartition("@")[2].encode()}
-            if self._options.api_key:
-                headers[b"authorization"] = f"Bearer {self._options.api_key}".encode()
-            host = f"[{address}]" if ":" in address else address
-            port = f":{self._url.port}" if self._url.port else ""
-            self._remotes[address] = Remote(
-                f"{self._url.scheme}://{host}{port}{self._url.path}",
-                name=self.name,
-                timeout_seconds=self._options.timeout_seconds,
-                attempts=1,
-                headers=headers,
-            )
-        return self._remotes[address]
+    def _at(self, address: str) -> str:
+        host = f"[{address}]" if ":" in address else address
+        port = f":{self._url.port}" if self._url.port else ""
+        return f"{self._url.scheme}://{host}{port}{self._url.path.rstrip('/')}"
 
     def _translated(self, exc: Refused, path: str, *, suspect: bool) -> Rejected | Transient | Misconfigured:
         said = exc.body.get("error", "") if isinstance(exc.body, dict) else ""
@@ -168,6 +178,16 @@ class TeiServer:
         if exc.status == 424 and not suspect:
             return Transient(message)
         return BatchRefused(message, status=exc.status)
+
+
+def _http_url(address: str, name: str) -> SplitResult:
+    try:
+        url = urlsplit(address)
+        if url.scheme in {"http", "https"} and url.hostname and url.port != 0:
+            return url
+    except ValueError as exc:  # half an IPv6 address, a port that is no number
+        raise Misconfigured(f"{name}: {address!r} is not an http address: {exc}") from exc
+    raise Misconfigured(f"{name}: {address!r} is not an http address")
 
 
 async def _by_name(host: str, _port: int) -> list[str]:

@@ -25,13 +25,13 @@ class TeiEmbedder:
         return await embed_passages(texts, self._send, self.profile, self._options, limit=limit)
 
     async def embed_query(self, text: str) -> Vector:
-        return await embed_query(text, self._send, self.profile, self._options)
+        return await embed_query(text, self._send, self.profile, self._options, until=self._server.deadline())
 
     async def _send(
-        self, texts: Sequence[str], *, truncate: bool, urgent: bool, suspect: bool
+        self, texts: Sequence[str], *, truncate: bool, urgent: bool, suspect: bool, until: float | None = None
     ) -> Sequence[Sequence[float | None]]:
         body = {"inputs": list(texts), "truncate": truncate, "normalize": True}
-        rows = await self._server.post("/embed", body, urgent=urgent, suspect=suspect)
+        rows = await self._server.post("/embed", body, urgent=urgent, suspect=suspect, until=until)
         if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
             raise Transient(f"{self._server.name}: /embed gave no list of vectors")
         return cast("list[list[float | None]]", rows)

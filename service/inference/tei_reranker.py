@@ -14,6 +14,8 @@ from service.telemetry import log
 
 LEAST_PROBABILITY = 1e-6
 TIE_SPREAD = 1e-3
+MOST_LOGIT = 1e6
+"""A cross-encoder's logits have two digits; infinite ones, and integers that no float holds, are no scores."""
 
 
 class Scores(StrEnum):
@@ -35,18 +37,20 @@ class TeiReranker:
         self._scores = scores
 
     async def rerank(self, question: str, candidates: Sequence[Candidate]) -> list[float]:
+        """Its calls, however small the server's batches are, share the deadline of one."""
         if not candidates:
             return []
+        until = self._server.deadline()
         query, texts = pairs(question, candidates, self._options)
 
         async def call(batch: Sequence[str]) -> list[float | TextFailure]:
-            return await self._score(query, batch, suspect=True)
+            return await self._score(query, batch, suspect=True, until=until)
 
         async def probe() -> None:
-            if isinstance((await self._score(PROBE, [PROBE], suspect=False))[0], TextFailure):
+            if isinstance((await self._score(PROBE, [PROBE], suspect=False, until=until))[0], TextFailure):
                 raise Transient(f"{self._server.name}: no finite score for any pair")
 
-        limit = (await self._server.info()).max_batch
+        limit = (await self._server.info(until=until)).max_batch
         scores = await in_batches(texts, call, limit=limit, probe=probe)
         failed = sum(isinstance(score, TextFailure) for score in scores)
         if failed == len(scores):
@@ -55,9 +59,11 @@ class TeiReranker:
             log.warning("pairs_not_scored", reranker=self.profile.name, pairs=failed)
         return [UNSCORABLE if isinstance(score, TextFailure) else self._logit(score) for score in scores]
 
-    async def _score(self, query: str, texts: Sequence[str], *, suspect: bool) -> list[float | TextFailure]:
+    async def _score(
+        self, query: str, texts: Sequence[str], *, suspect: bool, until: float
+    ) -> list[float | TextFailure]:
         body = {"query": query, "texts": list(texts), "raw_scores": True, "truncate": True, "return_text": False}
-        ranks = await self._server.post("/rerank", body, urgent=True, suspect=suspect)
+        ranks = await self._server.post("/rerank", body, urgent=True, suspect=suspect, until=until)
         return placed(ranks, len(texts))
 
     def _logit(self, score: float) -> float:
@@ -69,10 +75,10 @@ def placed(ranks: object, count: int) -> list[float | TextFailure]:
     found: dict[int, float | TextFailure] = {}
     for rank in ranks if isinstance(ranks, list) else []:
         match rank:
-            case {"index": int(index), "score": int() | float() as score} if math.isfinite(score):
+            case {"index": int(index), "score": int() | float() as score} if -MOST_LOGIT <= score <= MOST_LOGIT:
                 found[index] = float(score)
             case {"index": int(index), "score": _}:  # NaN is null in JSON
-                found[index] = TextFailure("no finite score")
+                found[index] = TextFailure("no score that a model gives")
     if not isinstance(ranks, list) or len(ranks) != count or found.keys() != set(range(count)):
         raise Transient(f"/rerank gave {len(found)} scores for {count} texts")
     return [found[index] for index in range(count)]

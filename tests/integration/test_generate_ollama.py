@@ -17,9 +17,9 @@ from service.domain import ENGLISH, Answer, Question, Result, Trace, Zone
 from service.inference.access import Access
 from service.inference.breaker import Breaker, BreakerState
 from service.inference.extractive import ExtractiveAnswerer
-from service.inference.ollama_chat import OllamaChat, OllamaChatOptions
+from service.inference.ollama_chat import OllamaChatOptions, ollama_chat
 from service.inference.ollama_errors import ollama_client
-from service.inference.tokens import estimated_tokens
+from service.inference.tokens import chat_tokens
 from service.inference.turns import Turns
 from tests.fakes.answering import BASE_URL, World, candidate
 from tests.fakes.forum import Fault, drips, hangs, truncates
@@ -62,9 +62,9 @@ async def kitchen(
 ) -> AsyncIterator[Kitchen]:
     async with ollama_client(url, timeout_seconds=5) as client:
         breaker = Breaker("ollama", failures=3)
-        chat = OllamaChat(client, Access(Turns(1), breaker), OllamaChatOptions(MODEL, num_ctx=num_ctx))
+        chat = ollama_chat(client, Access(Turns(1), breaker), OllamaChatOptions(MODEL, num_ctx=num_ctx))
         options = GenerateOptions(MODEL, deadline_seconds=deadline_seconds)
-        made = GeneratedAnswerer(chat, estimated_tokens, options)
+        made = GeneratedAnswerer(chat, chat_tokens, options)
         yield Kitchen(FallbackAnswerer(made, ExtractiveAnswerer(FakeEmbedder()) if stand_in else None), breaker)
 
 
