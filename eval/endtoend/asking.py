@@ -1,0 +1,43 @@
+"""Asks the production pipeline one question, nothing posted, and keeps what it said, drafted and went through."""
+
+from eval.domain import Answered, Case, CitedSource
+from service.answer.pipeline import Stages, answer
+from service.domain import Answer, Lang, Question, Result, Trace
+from service.errors import Transient
+
+SEED = 0
+"""Which of the server's own wordings is said: always the same."""
+
+
+def question_of(case: Case, stages: Stages) -> Question:
+    """The case as a member's post would ask it: as much of it as is read, its language told as in production."""
+    text = case.question[: stages.settings.question_chars]
+    lang = stages.detect_language(text, fallback=Lang(case.lang))
+    return Question(text, lang, exclude_from=case.exclude_from, history=case.history)
+
+
+async def ask(name: str, question: Question, stages: Stages) -> Answered:
+    """What the pipeline says to the question, under the id `name`; one that must be tried later has failed.
+
+    Raises Misconfigured where a person must act.
+    """
+    trace = Trace()
+    try:
+        said = await answer(question, stages, trace, seed=SEED)
+    except Transient:
+        said = Answer(Result.FAILED, "", trace.zone, trace.mode)
+    return Answered(
+        case_id=name,
+        result=said.result,
+        zone=said.zone or "",
+        mode=said.mode or "",
+        markdown=said.markdown,
+        sources=tuple(
+            CitedSource(source.n, source.topic_id, source.post_number, source.excerpt, source.n in said.cited)
+            for source in said.sources
+        ),
+        draft=trace.draft,
+        drafted_by=trace.drafted_by,
+        notes=tuple(trace.notes),
+        timings_ms=dict(trace.timings_ms),
+    )

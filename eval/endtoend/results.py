@@ -1,0 +1,97 @@
+"""What the commands of this package print: one JSON shape for machines, tables for people."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from eval.domain import Measured
+from eval.measures import rows
+from eval.measures.table import ALL
+from eval.runs import Run
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+WIDTH = 140
+"""Columns of a table that is not shown on a wider terminal."""
+
+MILLISECONDS = " ms"
+"""How the name of a time ends."""
+
+
+def warn(lines: Iterable[str]) -> None:
+    """Tell a person, on stderr."""
+    for line in lines:
+        click.echo(line, err=True)
+
+
+def report(run: Run, measures: Sequence[Measured], **more: object) -> dict[str, Any]:
+    """What `--json` prints."""
+    record = run.record
+    return {
+        "command": record.command,
+        "run": record.id,
+        "dataset": record.dataset.model_dump(),
+        "settings": record.settings,
+        "rows": rows(measures),
+        **more,
+    }
+
+
+def show_measures(run: Run, measures: Sequence[Measured]) -> None:
+    """For each system a line a measure and a column a slice, then its times."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    console.width = max(console.width, WIDTH)
+    console.print(Text(f"{run.record.id}: {run.record.dataset.name}", style="bold"))
+    for system in dict.fromkeys(one.system for one in measures):
+        its = [one for one in measures if one.system == system]
+        console.print()
+        console.print(_values(system, [one for one in its if not one.measure.endswith(MILLISECONDS)]))
+        if times := [one for one in its if one.measure.endswith(MILLISECONDS)]:
+            console.print()
+            console.print(_times(times))
+
+
+def _values(system: str, measures: Sequence[Measured]) -> "Table":
+    slices = list(dict.fromkeys(one.slice for one in measures))
+    table = _table(
+        system, *(heading for name in slices for heading in ([name, "95 %", "n"] if name == ALL else [name]))
+    )
+    found = {(one.measure, one.slice): one for one in measures}
+    for measure in dict.fromkeys(one.measure for one in measures):
+        table.add_row(measure, *(cell for name in slices for cell in _cells(found.get((measure, name)), name)))
+    return table
+
+
+def _cells(one: Measured | None, name: str) -> list[str]:
+    if one is None:
+        return ["", "", ""] if name == ALL else [""]
+    value = f"{one.interval.value:.3f}"
+    return [value, f"{one.interval.low:.2f}-{one.interval.high:.2f}", str(one.n)] if name == ALL else [value]
+
+
+def _times(measures: Sequence[Measured]) -> "Table":
+    """A line a stage: `time <stage> <quantile> ms`."""
+    by_stage: dict[str, dict[str, float]] = {}
+    for one in measures:
+        stage, _, quantile = one.measure.removeprefix("time ").removesuffix(MILLISECONDS).rpartition(" ")
+        by_stage.setdefault(stage, {})[quantile] = one.interval.value
+    quantiles = list(dict.fromkeys(name for times in by_stage.values() for name in times))
+    table = _table("time, ms", *quantiles)
+    for stage, times in by_stage.items():
+        table.add_row(stage, *(f"{times[name]:.3g}" if name in times else "" for name in quantiles))
+    return table
+
+
+def _table(first: str, *others: str) -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 1), header_style="dim")
+    table.add_column(first, no_wrap=True)
+    for name in others:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
