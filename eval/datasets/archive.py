@@ -43,7 +43,9 @@ def read_archive(path: Path) -> Iterator[ReadTopic]:
 
 def _accepted(topic: dict[str, Any]) -> tuple[int, ...]:
     """Discourse's solved plugin marks the post, and on the topic says which one it is; either may be missing."""
-    marked = {post["post_number"] for post in topic["post_stream"]["posts"] if post.get("accepted_answer") is True}
+    marked = {
+        post["post_number"] for post in topic["post_stream"].get("posts") or () if post.get("accepted_answer") is True
+    }
     answer = topic.get("accepted_answer")
     number = answer.get("post_number") if isinstance(answer, dict) else None
     if isinstance(number, int) and not isinstance(number, bool):
