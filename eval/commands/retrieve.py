@@ -1,0 +1,129 @@
+"""`python -m eval retrieve`: how well each system finds the posts that answer."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from eval.datasets import Dataset, load_dataset, read_cases
+from eval.domain import Labels
+from eval.measures.rows import rows
+from eval.retrieval import COMMAND, Asked, Outcome, retrieve
+from eval.runs import Run, open_run, runs_folder
+from eval.systems import SYSTEMS, Followups
+from eval.tables import show_measures
+from service.commands.options import configured
+from service.errors import Rejected
+from service.settings import Settings
+
+LEAD = "topic Hit@5"
+LABEL_FILES = {Labels.QUESTIONS: "questions.yml", Labels.LINKS: "links.jsonl", Labels.ACCEPTED: "accepted.jsonl"}
+FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+
+
+@click.command(COMMAND)
+@click.option("--dataset", "folder", required=True, type=FOLDER, help="The dataset's folder.")
+@click.option("--labels", multiple=True, type=click.Choice([*Labels]), help="Label files; all there are by default.")
+@click.option("--systems", multiple=True, type=click.Choice(SYSTEMS), help="Systems; all by default.")
+@click.option(
+    "--followups",
+    type=click.Choice([*Followups]),
+    help="Search a follow-up in full (default), or by its last message alone.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Of the intervals' resampling; 1 by default.")
+@click.option("--resume", metavar="RUN", help="Go on with an interrupted run, by its id or folder.")
+@click.option("--fresh", is_flag=True, help="Make the dataset's index anew.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@configured
+def command(
+    settings: Settings,
+    folder: Path,
+    labels: tuple[str, ...],
+    systems: tuple[str, ...],
+    followups: str | None,
+    seed: int | None,
+    resume: str | None,
+    fresh: bool,
+    as_json: bool,
+) -> None:
+    """Rank every labelled question of a dataset by every system, and measure what they find.
+
+    bm25 and dense are baselines, computed apart from the service; keyword, vector and rrf are its channels alone and
+    fused; reranked is what it serves, keyword-reranked what it serves while the embedder is down. The dataset's index
+    is made at the first run, in a database of its own.
+    """
+    if resume and (labels or systems or followups or seed is not None or fresh):
+        raise click.UsageError("--resume takes everything else from the run")
+    dataset = load_dataset(folder)
+    for warning in dataset.warnings:
+        click.echo(warning, err=True)
+    if resume:
+        asked = _as_begun(dataset, open_run(_folder_of(settings, resume)))
+    else:
+        there = tuple(one for one in Labels if LABEL_FILES[one] in dataset.files)
+        chosen = tuple(one for one in Labels if one in (labels or there))
+        asked = Asked(
+            dataset=dataset,
+            cases=tuple(case for one in chosen for case in read_cases(dataset, one)),
+            labels=chosen,
+            systems=tuple(one for one in SYSTEMS if one in (systems or SYSTEMS)),
+            followups=Followups(followups or Followups.FULL),
+            seed=1 if seed is None else seed,
+            fresh=fresh,
+        )
+    if not asked.cases:
+        raise Rejected(f"{folder}: no labelled questions: none of {', '.join(LABEL_FILES.values())} is there")
+    outcome = asyncio.run(retrieve(settings, asked))
+    if as_json:
+        click.echo(json.dumps(report(outcome)))
+    else:
+        show_measures(Console(highlight=False), outcome.measures, lead=LEAD)
+    click.echo(", ".join(f"{part} {took} s" for part, took in outcome.seconds.items()), err=True)
+
+
+def report(outcome: Outcome) -> dict[str, Any]:
+    """The stable JSON shape of a run's measures."""
+    record = outcome.run.record
+    return {
+        "command": record.command,
+        "run": record.id,
+        "dataset": record.dataset.model_dump(),
+        "settings": {
+            "fingerprint": record.settings,
+            "models": record.models,
+            "systems": record.systems,
+            "seed": record.seed,
+            **record.options,
+        },
+        "seconds": outcome.seconds,
+        "rows": rows(outcome.measures),
+    }
+
+
+def _folder_of(settings: Settings, run: str) -> Path:
+    """A run by its folder, or by its id among the runs of this home."""
+    return Path(run) if Path(run).is_dir() else runs_folder(settings) / Path(run).name
+
+
+def _as_begun(dataset: Dataset, run: Run) -> Asked:
+    """What the run was asked; raises Rejected when it is another command's, or this program has no such system."""
+    record = run.record
+    try:
+        labels = tuple(map(Labels, record.labels))
+        followups = Followups(record.options.get("followups", ""))
+    except ValueError as exc:
+        raise Rejected(f"{run.folder}: can't be resumed: {exc}") from exc
+    if record.command != COMMAND or not set(record.systems) <= set(SYSTEMS):
+        raise Rejected(f"{run.folder}: not a run of {COMMAND!r} by systems that this program has")
+    return Asked(
+        dataset=dataset,
+        cases=tuple(case for one in labels for case in read_cases(dataset, one)),
+        labels=labels,
+        systems=tuple(record.systems),
+        followups=followups,
+        seed=record.seed,
+        resumed=run,
+    )

@@ -1,0 +1,161 @@
+"""Retrieval measured: the index opened, questions embedded meanwhile, every system asked every case, a run written."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Any
+
+import click
+
+from eval.datasets import Dataset
+from eval.domain import Case, Labels, Measured, Retrieved
+from eval.index import open_index
+from eval.measures.rows import measured
+from eval.runs import DatasetUsed, Run, models_of, new_run, settings_fingerprint
+from eval.runs.record import differing
+from eval.systems import EMBEDDING, Followups, QueryVectors, System, asked_text, open_systems, rank_all
+from service.errors import Rejected
+from service.progress import ProgressBar
+from service.settings import Settings
+from service.wiring.answering import Answering
+
+COMMAND = "retrieve"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What to measure; `fresh` makes the index anew, `resumed` is the run to go on with."""
+
+    dataset: Dataset
+    cases: tuple[Case, ...]
+    labels: tuple[Labels, ...]
+    systems: tuple[str, ...]
+    followups: Followups = Followups.FULL
+    seed: int = 1
+    fresh: bool = False
+    resumed: Run | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The run and what it measures; `seconds` says where its time went."""
+
+    run: Run
+    measures: list[Measured]
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+async def retrieve(settings: Settings, asked: Asked) -> Outcome:
+    """Rank every case by every system, and measure; raises what opening, reading and ranking raise.
+
+    What was ranked before a fault or a kill stays in the run, which can be resumed.
+    """
+    seconds: dict[str, float] = {}
+    embedding = _Embedding(settings, asked)
+    with ProgressBar() as progress:
+        try:
+            opening = open_index(
+                settings,
+                asked.dataset,
+                fresh=asked.fresh,
+                progress=progress,
+                say=_say,
+                opened=lambda at: embedding.start(at, progress),
+            )
+            start = perf_counter()
+            async with opening as at:
+                seconds["index"] = round(perf_counter() - start, 1)
+                with _timed("systems", seconds):
+                    systems = await open_systems(at, asked.systems, embedding.vectors(at), asked.followups)
+                run = _run(settings, asked, systems)
+                click.echo(f"run {run.folder}", err=True)
+                with run, _timed("ranking", seconds):
+                    await rank_all(run, asked.cases, systems, progress)
+        finally:
+            await embedding.stop()
+    with run, _timed("measures", seconds):
+        measures = _finish(run, asked.cases)
+    return Outcome(run, measures, seconds)
+
+
+class _Embedding:
+    """Embeds the questions in the background, from the moment that the models are open."""
+
+    def __init__(self, settings: Settings, asked: Asked) -> None:
+        self._folder = settings.home / "eval" / "vectors"
+        chars = settings.retrieval.question_chars
+        wanted = asked.cases if EMBEDDING & set(asked.systems) else ()
+        self._texts = [asked_text(case, asked.followups, chars) for case in wanted]
+        self._vectors: QueryVectors | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def vectors(self, at: Answering) -> QueryVectors:
+        if self._vectors is None:
+            self._vectors = QueryVectors(at.embedder, self._folder)
+        return self._vectors
+
+    def start(self, at: Answering, progress: ProgressBar) -> None:
+        def told(done: int, total: int) -> None:
+            progress("questions embedded", done, total)
+
+        self._task = asyncio.create_task(self.vectors(at).embed_all(self._texts, told))
+
+    async def stop(self) -> None:
+        """End what is left of it; a fault was met by the system that waited for the vector."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+
+def _run(settings: Settings, asked: Asked, systems: Sequence[System]) -> Run:
+    """A new run, or the one to go on with, if it was begun in the same way."""
+    dataset = DatasetUsed(name=asked.dataset.name, checksum=asked.dataset.checksum)
+    switches = {system.name: dict(system.switches) for system in systems}
+    if asked.resumed is None:
+        return new_run(
+            settings,
+            command=COMMAND,
+            dataset=dataset,
+            labels=asked.labels,
+            systems=switches,
+            seed=asked.seed,
+            options={"followups": str(asked.followups)},
+            now=datetime.now(UTC),
+        )
+    then = asked.resumed.record
+    now: Mapping[str, Any] = {
+        "dataset": dataset,
+        "settings": settings_fingerprint(settings),
+        "models": models_of(settings),
+        "systems": switches,
+    }
+    if changed := differing({name: getattr(then, name) for name in now}, now):
+        raise Rejected(f"{asked.resumed.folder}: begun with other {', '.join(changed)}: start a new run")
+    return asked.resumed
+
+
+def _finish(run: Run, cases: Sequence[Case]) -> list[Measured]:
+    found: dict[str, dict[str, Retrieved]] = {}
+    for system in run.record.systems:
+        found[system] = {
+            case: one for labels in run.record.labels for case, one in run.retrieved(labels, system).items()
+        }
+        for labels in run.record.labels:
+            run.write_trec(labels, system, [case.id for case in cases if case.labels == labels])
+    measures = measured(cases, found, seed=run.record.seed)
+    run.finish(measures, now=datetime.now(UTC))
+    return measures
+
+
+@contextmanager
+def _timed(part: str, seconds: dict[str, float]) -> Iterator[None]:
+    start = perf_counter()
+    yield
+    seconds[part] = round(perf_counter() - start, 1)
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)

@@ -1,0 +1,20 @@
+"""Systems under test: the service's own stages with switches, and baselines that are computed apart from it."""
+
+from eval.systems.catalogue import EMBEDDING, SYSTEMS, open_systems
+from eval.systems.question import Followups, asked_text
+from eval.systems.ranking import rank_all, together
+from eval.systems.system import DEPTH, System
+from eval.systems.vectors import QueryVectors
+
+__all__ = [
+    "DEPTH",
+    "EMBEDDING",
+    "SYSTEMS",
+    "Followups",
+    "QueryVectors",
+    "System",
+    "asked_text",
+    "open_systems",
+    "rank_all",
+    "together",
+]
