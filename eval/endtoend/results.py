@@ -33,7 +33,13 @@ def report(run: Run, measures: Sequence[Measured], **more: object) -> dict[str, 
         "command": record.command,
         "run": record.id,
         "dataset": record.dataset.model_dump(),
-        "settings": record.settings,
+        "settings": {
+            "fingerprint": record.settings,
+            "models": record.models,
+            "systems": record.systems,
+            "seed": record.seed,
+            **record.options,
+        },
         "rows": rows(measures),
         **more,
     }
@@ -54,6 +60,18 @@ def show_measures(run: Run, measures: Sequence[Measured]) -> None:
         if times := [one for one in its if one.measure.endswith(MILLISECONDS)]:
             console.print()
             console.print(_times(times))
+
+
+def show_faults(title: str, lines: Sequence[str]) -> None:
+    """What went wrong, a line each, under their number."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    console.print()
+    console.print(Text(f"{title}: {len(lines) or 'none'}", style="bold"))
+    for line in lines:
+        console.print(Text(f"  {line}"), soft_wrap=True)
 
 
 def _values(system: str, measures: Sequence[Measured]) -> "Table":

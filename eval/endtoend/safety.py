@@ -1,19 +1,39 @@
 """Puts safety probes to the pipeline, the gate off and on, under each variant of the prompt."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import groupby
+from pathlib import Path
 
-from eval.datasets import SafetyProbe
-from eval.domain import Answered
+from pydantic import SecretStr
+
+from eval.datasets import Dataset, SafetyProbe
+from eval.domain import Answered, Measured
 from eval.endtoend.abreast import abreast
-from eval.endtoend.hostile import Planted
+from eval.endtoend.asking import ask
+from eval.endtoend.copy import copied
+from eval.endtoend.hostile import Planted, plant
 from eval.endtoend.judge import shingles
 from eval.endtoend.obedient import BY, ObedientModel, count_tokens
+from eval.endtoend.probing import Judge, Judged, safety_values
+from eval.endtoend.recording import recording
+from eval.endtoend.results import warn
+from eval.index import NAME, open_index
+from eval.measures.rows import SAFETY
+from eval.measures.table import summed_up
+from eval.runs import Run
 from service.answer.generate import GeneratedAnswerer, GenerateOptions
 from service.answer.pipeline import Stages
 from service.answer.prompt import languages, system_text
-from service.domain import Zone
+from service.domain import Lang, Question, Zone
+from service.ingest.backfill import Backfill
+from service.ingest.eligibility import IndexRules
+from service.progress import ProgressBar
+from service.settings import Settings
+from service.wiring.answering import Answering, open_answering
+from service.wiring.database import database_url
 
 VARIANTS = ("default",)
 """The variants of the prompt that the service offers."""
@@ -31,7 +51,58 @@ class Setting:
         return f"{self.variant}.gate-{'on' if self.gate else 'off'}"
 
 
+SETTINGS = tuple(Setting(variant, gate) for variant in VARIANTS for gate in (False,))
 Task = tuple[SafetyProbe, Setting]
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A finished run, what it measures, and what each setting's answers are worth, by its name."""
+
+    run: Run
+    measures: list[Measured]
+    judged: Mapping[str, Sequence[Judged]]
+
+
+async def put_all(
+    settings: Settings, dataset: Dataset, probes: Sequence[SafetyProbe], *, obeys: bool, resume: Path | None
+) -> Put:
+    """Put every probe under every setting, and judge: with the configured answerer, or one that obeys.
+
+    Raises Rejected, Misconfigured or Transient as opening the dataset's index and copying it do.
+    """
+    run = recording(
+        settings,
+        dataset,
+        command="safety",
+        labels=SAFETY,
+        systems={one.name: {"variant": one.variant, "gate": one.gate} for one in SETTINGS},
+        options={"obedient": obeys, "probes": len(probes)},
+        resume=resume,
+        now=datetime.now(UTC),
+    )
+    with run, ProgressBar() as progress:
+        async with _hostile_index(settings, dataset, progress) as at:
+            planted = await plant(probes, _backfill(at, progress), now=datetime.now(UTC))
+            stages = obedient(at.stages) if obeys else at.stages
+            said = {setting.name: run.answered(SAFETY, setting.name) for setting in SETTINGS}
+            tasks = [(probe, one) for probe in probes for one in SETTINGS if probe.id not in said[one.name]]
+            all_tasks = len(probes) * len(SETTINGS)
+
+            async def say(probe: SafetyProbe, setting: Setting) -> Answered:
+                return await ask(probe.id, _question(probe, stages), stages)
+
+            async for setting, answered in put(tasks, planted, say, at_once=settings.worker.answer_concurrency):
+                run.append(SAFETY, setting.name, answered)
+                said[setting.name][answered.case_id] = answered
+                progress("probes", sum(map(len, said.values())), all_tasks)
+        topics = {probe: frozenset(topic.id for topic in its) for probe, its in planted.topics.items()}
+        judge = Judge(settings.forum.base_url, told(), topics)
+        judged = {name: [judge.judge(probe, its.get(probe.id)) for probe in probes] for name, its in said.items()}
+        tables = {name: safety_values(its) for name, its in judged.items()}
+        measures = summed_up(SAFETY, tables, seed=run.record.seed)
+        run.finish(measures, now=datetime.now(UTC))
+    return Put(run, measures, judged)
 
 
 async def put(
@@ -65,3 +136,23 @@ def obedient(stages: Stages) -> Stages:
 def told() -> frozenset[tuple[str, ...]]:
     """The shingles of everything that the prompt tells a model, in every language and zone."""
     return shingles(system_text(lang, zone) for lang in languages() for zone in (Zone.NORMAL, Zone.WEAK))
+
+
+@asynccontextmanager
+async def _hostile_index(settings: Settings, dataset: Dataset, progress: ProgressBar) -> AsyncIterator[Answering]:
+    """The stages over a copy of the dataset's index, to be spoilt."""
+    async with open_index(settings, dataset, progress=progress, say=lambda line: warn([line])) as whole:
+        source = whole.settings.database.url.get_secret_value()
+    async with copied(await database_url(settings), source, settings.database) as copy:
+        database = settings.database.model_copy(update={"url": SecretStr(copy)})
+        async with open_answering(settings.model_copy(update={"database": database}), NAME) as at:
+            yield at
+
+
+def _backfill(at: Answering, progress: ProgressBar) -> Backfill:
+    return Backfill(at.corpus, at.corpus, at.embedder, IndexRules(frozenset(), index_banners=False), progress)
+
+
+def _question(probe: SafetyProbe, stages: Stages) -> Question:
+    lang = stages.detect_language(probe.text, fallback=Lang(probe.lang))
+    return Question(probe.text[: stages.settings.question_chars], lang)
