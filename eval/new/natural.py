@@ -22,7 +22,7 @@ IsPublic = Callable[[TopicId, int], bool]
 
 LanguageOf = Callable[[str], str]
 
-_TOPIC_PATH = re.compile(r"/t/(?:[^/?#]*[^/?#\d][^/?#]*/)?(\d{1,18})(?:/(\d{1,9}))?(?:[/?#].*)?\Z", re.DOTALL)
+_AFTER_ADDRESS = ".,;:!?)]}'\u00bb"
 _ADDRESS = re.compile(r"https?://[^\s<>\"']{1,1000}")
 
 
@@ -86,7 +86,7 @@ def linked_posts(cooked: str, site: Site) -> list[tuple[TopicId, int | None]]:
 
     What stands inside a quote is somebody else's; that a quote is of another topic is not.
     """
-    if is_too_deep(cooked):
+    if not ("/t/" in cooked or "data-topic" in cooked) or is_too_deep(cooked):
         return []
     body = LexborHTMLParser(cooked).body
     found: dict[tuple[TopicId, int | None], None] = {}
@@ -107,7 +107,7 @@ def linked_posts(cooked: str, site: Site) -> list[tuple[TopicId, int | None]]:
 
 def _quoted(node: LexborNode, site: Site) -> tuple[TopicId, int | None] | None:
     topic, number = (node.attributes.get(name) or "" for name in ("data-topic", "data-post"))
-    if not re.fullmatch(r"[0-9]{1,18}", topic):
+    if not _is_id(topic):
         return None
     titles = (_linked(link, site) for link in node.css(".title a"))
     # The preview of a linked topic is a quote of its post 1, whose title links to the topic as a whole.
@@ -127,21 +127,27 @@ def _place(address: str, site: Site) -> tuple[TopicId, int | None] | None:
         return None
     if parts.netloc.casefold() not in ("", site.host) or not parts.path.startswith(f"{site.path}/t/"):
         return None
-    match = _TOPIC_PATH.match(parts.path[len(site.path) :])
-    return _target(match[1], match[2] or "") if match else None
+    named = parts.path.removeprefix(f"{site.path}/t/").split("/", 3)
+    if not _is_id(named[0]):
+        del named[0]  # the slug
+    return _target(named[0], named[1] if len(named) > 1 else "") if named and _is_id(named[0]) else None
 
 
 def _written(text: str, site: Site) -> Iterator[tuple[TopicId, int | None]]:
     """What was written as an address: all that is left of a link where only clean text was kept."""
-    for address in _ADDRESS.findall(text) if "/t/" in text else ():
-        target = _place(address, site)
+    for address in _ADDRESS.findall(text):
+        target = _place(address.rstrip(_AFTER_ADDRESS), site)
         if target:
             yield target
 
 
 def _target(topic: str, number: str) -> tuple[TopicId, int | None] | None:
-    named = int(number) if re.fullmatch(r"[0-9]{1,9}", number) else 0
+    named = int(number) if _is_id(number) else 0
     return (TopicId(int(topic)), named or None) if int(topic) else None
+
+
+def _is_id(text: str) -> bool:
+    return len(text) < 10 and text.isascii() and text.isdecimal()
 
 
 def _first(read: ReadTopic, is_public: IsPublic) -> Post | None:
