@@ -1,0 +1,261 @@
+"""Systems: what each leaves out, how ties fall, that parts are asked once, and that none measures as another."""
+
+import asyncio
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval.domain import Case, Labels
+from eval.systems import Followups, QueryVectors, asked_text
+from eval.systems.baselines import Bm25, Dense
+from eval.systems.documents import Documents
+from eval.systems.production import Parts, Production
+from eval.systems.search import CaseSearch, SharedSearch
+from eval.systems.system import DEPTH, System
+from eval.systems.vectors import read_vector
+from service.domain import Candidate, EmbeddingProfile, IndexKind, TopicId, Vector
+from service.errors import Transient
+from service.settings import Channel, RetrievalSettings
+from tests.fakes.answering import FakeEmbedder, FakeReranker, FakeSearch, candidate
+
+CASE = Case("Q-1", Labels.QUESTIONS, "paraphrase", "en", "How often to water tomatoes?", (), "1")
+BOTH = (Channel.VECTOR, Channel.KEYWORD)
+TEXTS = (
+    "Water the tomatoes in the morning",
+    "Tomatoes and garlic",
+    "Water, water and more water for the pots",
+    "Slugs at night",
+)
+VECTORS = np.array([[1, 0], [0.6, 0.8], [0.6, 0.8], [0, 1], [1, 0]], dtype=np.float32)
+
+
+def documents() -> Documents:
+    """Posts 10.1, 10.2, 20.1, 20.2; the last has two passages."""
+    return Documents(np.array([10, 10, 20, 20]), np.array([1, 2, 1, 2]), TEXTS, VECTORS, np.array([0, 1, 2, 3, 3]))
+
+
+def keys(hits: Sequence[object]) -> list[tuple[int, int]]:
+    return [(hit.topic_id, hit.post_number) for hit in hits]  # type: ignore[attr-defined]  # hits or candidates
+
+
+def parts(search: FakeSearch, *, reranker: FakeReranker | None = None, **settings: object) -> Parts:
+    return Parts(
+        FakeEmbedder(),
+        SharedSearch(search),
+        reranker or FakeReranker(),
+        RetrievalSettings.model_validate(settings),
+        Followups.FULL,
+    )
+
+
+async def test_dense_ranks_by_the_best_passage_and_ties_by_post() -> None:
+    found = await Dense(documents(), FakeEmbedder(), Followups.FULL, 900).rank(CASE)
+    assert keys(found.hits) == [(10, 1), (20, 2), (10, 2), (20, 1)]
+    assert found.cosines == pytest.approx([1, 1, 0.6, 0.6])
+
+
+@pytest.mark.parametrize(
+    ("excluded", "left"),
+    [
+        ({"exclude_from": (TopicId(10), 2)}, [(10, 1), (20, 2), (20, 1)]),
+        ({"exclude_from": (TopicId(10), 1)}, [(20, 2), (20, 1)]),
+        ({"exclude_post": (TopicId(10), 1)}, [(20, 2), (10, 2), (20, 1)]),
+    ],
+)
+async def test_baselines_leave_out_what_the_case_excludes(
+    excluded: dict[str, tuple[TopicId, int]], left: list[tuple[int, int]]
+) -> None:
+    case = replace(CASE, question="water tomatoes garlic slugs", **excluded)  # type: ignore[arg-type]  # by name
+    dense = await Dense(documents(), FakeEmbedder(), Followups.FULL, 900).rank(case)
+    assert keys(dense.hits) == left
+    bm25 = await Bm25(documents(), Followups.FULL, 900).rank(case)
+    assert sorted(keys(bm25.hits)) == sorted(left)
+
+
+async def test_bm25_is_the_published_formula() -> None:
+    found = await Bm25(documents(), Followups.FULL, 900).rank(replace(CASE, question="water"))
+    tokens = [
+        ["water", "tomatoes", "morning"],
+        ["tomatoes", "garlic"],
+        ["water"] * 3 + ["more", "pots"],
+        ["slugs", "night"],
+    ]
+    mean = sum(map(len, tokens)) / 4
+    idf = math.log(1 + (4 - 2 + 0.5) / (2 + 0.5))
+    expected = {}
+    for key, words in zip([(10, 1), (10, 2), (20, 1), (20, 2)], tokens, strict=True):
+        if tf := words.count("water"):
+            expected[key] = idf * tf / (tf + 1.5 * (1 - 0.75 + 0.75 * len(words) / mean))
+    assert {(hit.topic_id, hit.post_number): pytest.approx(hit.score, rel=1e-5) for hit in found.hits} == expected
+    assert keys(found.hits) == sorted(expected, key=lambda key: -expected[key])
+
+
+@pytest.mark.parametrize("question", ["the of and", "xyzzy", "?!"])
+async def test_bm25_finds_nothing_where_no_word_is_known(question: str) -> None:
+    assert (await Bm25(documents(), Followups.FULL, 900).rank(replace(CASE, question=question))).hits == ()
+
+
+async def test_channels_alone_and_fused() -> None:
+    near = [candidate(1, cosine=0.9), candidate(2, cosine=0.9), candidate(4, cosine=0.2)]
+    worded = [replace(candidate(3), bm25=6.0), replace(candidate(1), bm25=2.0)]
+    shared = parts(FakeSearch(near, worded))
+    vector = await Production("vector", (Channel.VECTOR,), False, shared).rank(CASE)
+    assert [(hit.topic_id, hit.score) for hit in vector.hits] == [(101, 0.9), (102, 0.9), (104, 0.2)]
+    keyword = await Production("keyword", (Channel.KEYWORD,), False, shared).rank(CASE)
+    assert [(hit.topic_id, hit.score) for hit in keyword.hits] == [(103, 6.0), (101, 2.0)]
+    rrf = await Production("rrf", BOTH, False, shared).rank(CASE)
+    assert [hit.topic_id for hit in rrf.hits] == [101, 103, 102, 104]
+    assert [hit.score for hit in rrf.hits] == pytest.approx([1 / 61 + 1 / 62, 1 / 61, 1 / 62, 1 / 63])
+    assert (rrf.mode, rrf.zone, rrf.cosines) == ("", "", (0.9, None, 0.9, 0.2))
+
+
+async def test_reranked_puts_one_post_a_topic_first_and_the_fused_rest_behind() -> None:
+    near = [candidate(n, topic=500 if n < 3 else 500 + n, cosine=1 - n / 10) for n in range(1, 7)]
+    reranker = FakeReranker({1: 1.0, 2: 2.0, 3: 3.0, 4: -1.0})
+    system = Production("reranked", (Channel.VECTOR,), True, parts(FakeSearch(near), reranker=reranker, candidates=4))
+    found = await system.rank(CASE)
+    assert keys(found.hits) == [(503, 3), (500, 2), (504, 4), (500, 1), (505, 5), (506, 6)]
+    assert found.logits == (3.0, 2.0, -1.0, 1.0, None, None)
+    assert [hit.score for hit in found.hits] == [1 / rank for rank in range(1, 7)]
+    assert (found.mode, found.zone) == ("reranked", "normal")
+
+
+async def test_an_excluded_post_gives_its_place_to_the_next() -> None:
+    near = [candidate(n, topic=500, cosine=1 - n / 1000) for n in range(1, 150)]
+    case = replace(CASE, exclude_post=(TopicId(500), 1))
+    reranker = FakeReranker()
+    shared = parts(FakeSearch(near), reranker=reranker)
+    found = await Production("vector", (Channel.VECTOR,), False, shared).rank(case)
+    assert keys(found.hits) == [(500, n) for n in range(2, DEPTH + 2)]
+    await Production("reranked", (Channel.VECTOR,), True, shared).rank(case)
+    assert len(reranker.read) == 25
+
+
+async def test_no_system_measures_as_another_one() -> None:
+    search = FakeSearch([candidate(1, cosine=0.9)], [candidate(2)])
+    down = replace(parts(search), embedder=FakeEmbedder(down=Transient("gone")))
+    for name, channels, reranked in (("rrf", BOTH, False), ("reranked", BOTH, True), ("vector", BOTH[:1], False)):
+        with pytest.raises(Transient):
+            await Production(name, channels, reranked, down).rank(CASE)
+    assert keys((await Production("keyword", BOTH[1:], False, down).rank(CASE)).hits) == [(102, 2)]
+    silent = parts(search, reranker=FakeReranker(down=Transient("gone")))
+    with pytest.raises(Transient, match="reranker"):
+        await Production("reranked", BOTH, True, silent).rank(CASE)
+
+
+@dataclass
+class CountingSearch(FakeSearch):
+    asked: list[tuple[str, int]] = field(default_factory=list)
+
+    async def nearest_posts(
+        self, profile: EmbeddingProfile, vector: Vector, limit: int, *, exclude_from: tuple[TopicId, int] | None = None
+    ) -> list[Candidate]:
+        self.asked.append(("nearest", limit))
+        await asyncio.sleep(0)
+        return await FakeSearch.nearest_posts(self, profile, vector, limit, exclude_from=exclude_from)
+
+
+async def test_an_exact_search_is_asked_once_and_an_approximate_one_for_each_depth() -> None:
+    vector = np.array([1.0, 0.0], dtype=np.float32)
+    exact = FakeEmbedder().profile
+    for profile, expected in (
+        (exact, [("nearest", DEPTH + 1)]),
+        (replace(exact, index_kind=IndexKind.HNSW_HALFVEC), [("nearest", 26), ("nearest", DEPTH + 1)]),
+    ):
+        counting = CountingSearch([candidate(n) for n in range(1, 200)])
+        search = CaseSearch(SharedSearch(counting), None)
+        few, many = await asyncio.gather(
+            search.nearest_posts(profile, vector, 25), search.nearest_posts(profile, vector, DEPTH)
+        )
+        assert (len(few), len(many), few) == (25, DEPTH, many[:25])
+        assert counting.asked == expected
+
+
+def test_follow_ups_are_asked_in_full_or_by_their_last_message() -> None:
+    case = replace(CASE, question="and in winter?", standalone="How often to water tomatoes in winter?")
+    assert asked_text(case, Followups.FULL, 900) == "How often to water tomatoes in winter?"
+    assert asked_text(case, Followups.LAST, 900) == "and in winter?"
+    assert asked_text(case, Followups.FULL, 9) == "How often"
+    assert asked_text(CASE, Followups.LAST, 900) == CASE.question
+
+
+@dataclass
+class CountingEmbedder(FakeEmbedder):
+    texts: list[str] = field(default_factory=list)
+
+    async def embed_query(self, text: str) -> Vector:
+        self.texts.append(text)
+        await asyncio.sleep(0)
+        return np.array([0.6, 0.8], dtype=np.float32)
+
+
+async def test_a_question_is_embedded_once_and_kept_on_disk(tmp_path: Path) -> None:
+    embedder = CountingEmbedder()
+    vectors = QueryVectors(embedder, tmp_path)
+    told: list[tuple[int, int]] = []
+    waiting = asyncio.create_task(vectors.embed_all(["a", "b", "a", "c"], lambda *now: told.append(now)))
+    urgent = await vectors.embed_query("c")
+    await waiting
+    assert sorted(embedder.texts) == ["a", "b", "c"]
+    assert told == [(1, 3), (2, 3), (3, 3)]
+    again = CountingEmbedder()
+    assert (await QueryVectors(again, tmp_path).embed_query("c")).tolist() == urgent.tolist()
+    assert again.texts == []
+
+
+def stored_vector(folder: Path) -> Path:
+    (path,) = folder.rglob("*.npy")
+    return path
+
+
+async def test_a_damaged_vector_is_made_anew(tmp_path: Path) -> None:
+    await QueryVectors(CountingEmbedder(), tmp_path).embed_query("a")
+    path = stored_vector(tmp_path)
+    path.write_bytes(path.read_bytes()[:-3])
+    again = CountingEmbedder()
+    await QueryVectors(again, tmp_path).embed_query("a")
+    assert again.texts == ["a"]
+    assert read_vector(path, 2) is not None
+
+
+async def test_profiles_never_share_vectors(tmp_path: Path) -> None:
+    await QueryVectors(CountingEmbedder(), tmp_path).embed_query("a")
+    other = CountingEmbedder(profile=replace(FakeEmbedder().profile, version=2))
+    await QueryVectors(other, tmp_path).embed_query("a")
+    assert other.texts == ["a"]
+
+
+@given(st.binary(max_size=300))
+def test_whatever_is_in_a_vector_file_is_no_vector(content: bytes) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.npy"
+        path.write_bytes(content)
+        assert read_vector(path, 2) is None
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.array([1, 0]), np.array([1, 0, 0], np.float32), np.array([np.nan, 0], np.float32), np.ones(2, np.float32)],
+)
+def test_only_a_unit_vector_of_the_profile_is_read(array: np.ndarray, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", array)
+    assert read_vector(tmp_path / "x.npy", 2) is None
+
+
+def test_every_system_matches_the_protocol() -> None:
+    embedder = FakeEmbedder()
+    systems: list[System] = [
+        Bm25(documents(), Followups.FULL, 900),
+        Dense(documents(), embedder, Followups.FULL, 900),
+        Production("rrf", BOTH, False, parts(FakeSearch())),
+    ]
+    assert [system.name for system in systems] == ["bm25", "dense", "rrf"]
+    assert all(system.switches for system in systems)
