@@ -66,7 +66,7 @@ class Remote:
                 headers={b"accept-encoding": ACCEPTED.encode(), **headers},
                 timeout=timeout_seconds,
                 follow_redirects=False,
-                verify=_trust(),
+                verify=trusted_certificates(),
             )
         except httpx.InvalidURL as exc:
             raise Misconfigured(f"{name}: {base_url!r} is not an address: {exc}") from exc
@@ -168,7 +168,7 @@ class Remote:
 
 
 @cache
-def _trust() -> ssl.SSLContext:
+def trusted_certificates() -> ssl.SSLContext:
     """The certificates that are trusted, read once: it takes 0.1 s."""
     return httpx.create_ssl_context()
 

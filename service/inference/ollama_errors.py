@@ -11,6 +11,7 @@ import ollama
 
 from service.body import MAX_ANSWER_BYTES, encoding_of
 from service.errors import ArianeError, Busy, Misconfigured, Rejected, Transient
+from service.remote import trusted_certificates
 from service.telemetry import REMOTE_SECONDS
 
 FOREIGN = (
@@ -65,6 +66,7 @@ def ollama_client(base_url: str, *, timeout_seconds: float) -> ollama.AsyncClien
             timeout=timeout_seconds,
             follow_redirects=False,
             headers={"accept-encoding": "identity"},
+            verify=trusted_certificates(),
             event_hooks={"response": [_bound]},
         )
     except (ValueError, httpx.InvalidURL) as exc:

@@ -75,13 +75,17 @@ def placed(ranks: object, count: int) -> list[float | TextFailure]:
     found: dict[int, float | TextFailure] = {}
     for rank in ranks if isinstance(ranks, list) else []:
         match rank:
-            case {"index": int(index), "score": int() | float() as score} if -MOST_LOGIT <= score <= MOST_LOGIT:
+            case {"index": int(index), "score": int() | float() as score} if _is_score(score):
                 found[index] = float(score)
             case {"index": int(index), "score": _}:  # NaN is null in JSON
-                found[index] = TextFailure("no score that a model gives")
+                found[index] = TextFailure("no finite score")
     if not isinstance(ranks, list) or len(ranks) != count or found.keys() != set(range(count)):
         raise Transient(f"/rerank gave {len(found)} scores for {count} texts")
     return [found[index] for index in range(count)]
+
+
+def _is_score(value: float) -> bool:
+    return not isinstance(value, bool) and -MOST_LOGIT <= value <= MOST_LOGIT
 
 
 def logit(probability: float) -> float:
