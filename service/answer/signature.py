@@ -35,7 +35,7 @@ def sign(parts: Mapping[str, object]) -> Signature:
 
 def digest(value: object) -> str:
     """SHA-256 (hex) of a value's canonical JSON: what is equal has the same on every machine."""
-    plain = json.dumps(dict(_leaves(value)), sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    plain = json.dumps(_leaves(value), separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(plain.encode()).hexdigest()
 
 
@@ -72,12 +72,15 @@ def _line(name: str, before: Value, after: Value) -> str:
 
 
 def _part(value: object) -> Part:
-    values = dict(_leaves(value))
-    return Part(values, digest(values))
+    return Part(dict(_leaves(value)), digest(value))
 
 
-def _leaves(value: object, name: str = "") -> Iterator[tuple[str, Value]]:
-    """The plain values in it, by their dotted names; an empty collection is one of them."""
+def _leaves(value: object) -> list[tuple[str, Value]]:
+    """The plain values in it with their dotted names, in one order; an empty collection is one of them."""
+    return sorted(_unordered(value), key=lambda leaf: (leaf[0], repr(leaf[1])))
+
+
+def _unordered(value: object, name: str = "") -> Iterator[tuple[str, Value]]:
     if isinstance(value, Enum):
         value = value.value
     if value is None or isinstance(value, str | bool | int | float):
@@ -87,7 +90,7 @@ def _leaves(value: object, name: str = "") -> Iterator[tuple[str, Value]]:
     if not inner and name:
         yield name, None
     for key, item in inner:
-        yield from _leaves(item, f"{name}.{key}" if name else key)
+        yield from _unordered(item, f"{name}.{key}" if name else key)
 
 
 def _items(value: object) -> list[tuple[str, object]]:

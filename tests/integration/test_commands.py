@@ -143,9 +143,29 @@ def test_flags_are_set_with_a_reason_that_is_kept(database_url: str) -> None:
     done = run("flags", "set", "answering", "shadow", "--why", "a first look", "--by", "ines", url=database_url)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "answering is shadow\n")
     shown = run("flags", url=database_url)
-    assert shown.stdout.splitlines() == ["answering       shadow", "posts_pipeline  off", "input_gate      off"]
+    assert shown.stdout.splitlines() == [
+        "answering       shadow",
+        "posts_pipeline  off",
+        "input_gate      off",
+        "activation      off: this configuration was never tested",
+    ]
     assert "ines" in shown.stderr
     assert "a first look" in shown.stderr
+
+
+def test_the_pipeline_needs_a_test_or_an_override_that_says_why(database_url: str) -> None:
+    turn = ("flags", "set", "posts_pipeline", "on", "--why", "index is complete")
+    refused(run(*turn, url=database_url), "no passed test", "docs/eval.md", "ariane backfill", "--override --why")
+    refused(run("flags", "set", "answering", "on", "--override", "--why", "x", url=database_url), "--override is for")
+    done = run(*turn, "--override", "--by", "ines", url=database_url)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "posts_pipeline is on\n")
+    shown = run("flags", url=database_url)
+    assert "activation      active: override, not tested by ines" in shown.stdout
+    assert "index is complete" in shown.stdout
+    changed = run("flags", url=database_url, env={"ARIANE_RETRIEVAL__CANDIDATES": "30"})
+    assert "activation      changed (in shadow)" in changed.stdout
+    assert "retrieval.candidates 25 -> 30" in changed.stdout
+    assert "ariane flags set posts_pipeline on" in changed.stderr
 
 
 def test_drafts_are_sanitized_line_by_line_up_to_a_bad_one() -> None:

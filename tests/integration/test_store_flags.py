@@ -5,10 +5,15 @@ import asyncio
 import pytest
 
 from service.answer.ports import AnsweringMode, Flags
+from service.answer.signature import sign
+from service.domain import EvaluationRun, RunKind
 from service.errors import Misconfigured, Rejected
+from service.store.evaluations import EvaluationStore
 from service.store.flags import FlagStore
 from service.store.pool import Pool
 from tests.integration.store_data import rows
+
+TESTED = sign({"retrieval": {"candidates": 25}})
 
 
 @pytest.fixture
@@ -20,11 +25,12 @@ async def test_everything_is_off_until_set(flags: FlagStore) -> None:
     assert await flags.read() == Flags(AnsweringMode.OFF, posts_pipeline=False, input_gate=False)
 
 
-async def test_a_change_is_read_at_once_and_audited(flags: FlagStore) -> None:
+async def test_a_change_is_read_at_once_and_audited(flags: FlagStore, pool: Pool) -> None:
+    await EvaluationStore(pool).record_run(EvaluationRun(TESTED, RunKind.SIGNED_OFF, True, "ines", "it answers well"))
     await flags.set("answering", "shadow", by="ines", reason="trial")
-    await flags.set("posts_pipeline", "on", by="ines", reason="trial")
+    await flags.set("posts_pipeline", "on", by="ines", reason="trial", signature=TESTED.sha256)
     await flags.set("answering", "on", by="noor", reason="good week")
-    assert await flags.read() == Flags(AnsweringMode.ON, posts_pipeline=True)
+    assert await flags.read() == Flags(AnsweringMode.ON, posts_pipeline=True, signature=TESTED.sha256)
     assert [(c.name, c.old_value, c.new_value, c.changed_by, c.reason) for c in await flags.changes(2)] == [
         ("answering", "shadow", "on", "noor", "good week"),
         ("posts_pipeline", None, "on", "ines", "trial"),
@@ -44,6 +50,7 @@ async def test_changes_at_once_chain_their_old_values(flags: FlagStore) -> None:
         ("answers", "on", "answering, posts_pipeline, input_gate"),
         ("answering", "yes", "off, shadow, on"),
         ("posts_pipeline", "shadow", "off, on"),
+        ("posts_pipeline", "on", "no passed test"),
         ("input_gate", "on", "the gate does not exist yet"),
     ],
 )
@@ -52,7 +59,7 @@ async def test_anything_else_is_rejected_with_what_is_allowed(
 ) -> None:
     with pytest.raises(Rejected, match=words) as caught:
         await flags.set(name, value, by="ines", reason="")
-    assert caught.value.status == 422
+    assert caught.value.status == (409 if (name, value) == ("posts_pipeline", "on") else 422)
     assert await flags.changes(1) == []
 
 
