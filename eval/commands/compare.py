@@ -91,7 +91,9 @@ def report(before: "Run", after: "Run", compared: "Comparison", warnings: list[s
 
 
 def _dataset_of(run: "Run") -> Path:
-    folder = run.record.options.get("dataset")
+    from eval.measures.pairing import FOLDER
+
+    folder = run.record.options.get(FOLDER)
     if not isinstance(folder, str):
         raise Rejected(f"{run.folder}: doesn't say where its dataset is: name it with --dataset")
     return Path(folder)

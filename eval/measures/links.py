@@ -43,8 +43,9 @@ def _post_of(url: str, base_url: str) -> tuple[int, int] | None:
 @cache
 def _reader() -> MarkdownIt:
     md = MarkdownIt("commonmark", {"html": True, "linkify": True}).enable(["table", "strikethrough", "linkify"])
-    # So that a dangerous scheme is seen as the link that it is to some readers.
-    md.validateLink = lambda url: True  # type: ignore[method-assign]  # markdown-it-py documents it as replaceable
+    # A dangerous scheme is a link too, and the forum's own addresses are compared as they were written.
+    md.validateLink = lambda url: True  # type: ignore[method-assign]  # markdown-it-py documents both as replaceable
+    md.normalizeLink = lambda url: url  # type: ignore[method-assign]
     return md
 
 

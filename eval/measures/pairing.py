@@ -14,6 +14,8 @@ from service.errors import Rejected
 
 RETRIEVE = "retrieve"
 ANSWER = "answer"
+FOLDER = "dataset"
+"""The option of a run that says in which folder its dataset was."""
 _MADE_WITH = ("git", "version", "settings", "seed")
 
 
@@ -47,11 +49,15 @@ def compare_runs(
     command = _command(before.record, after.record)
     whole = before.record.dataset.checksum == after.record.dataset.checksum
     warnings = [] if whole else ["the runs are of different datasets: compared on the questions that both have"]
+    limits = [_limit(run.record) for run in (before, after)]
+    limit = min((one for one in limits if one is not None), default=None)
+    if limits[0] != limits[1]:
+        warnings.append(f"one run was limited to {limit} questions of each file: compared on these")
     found: list[Difference] = []
     changes: list[Change] = []
     known: dict[str, None] = {}
     for labels in [labels for labels in before.record.labels if labels in after.record.labels]:
-        asked = cases(labels)
+        asked = cases(labels)[:limit]
         for first, second in pairs:
             if command == RETRIEVE:
                 one, other = before.retrieved(labels, first), after.retrieved(labels, second)
@@ -110,12 +116,20 @@ def made_differently(before: RunRecord, after: RunRecord, pairs: Sequence[tuple[
         if getattr(before, name) != getattr(after, name)
     ]
     for kind, then, now in (("", before.models, after.models), ("option ", before.options, after.options)):
-        told += [f"{kind}{name}: {then.get(name)} -> {now.get(name)}" for name in differing(then, now)]
+        told += [
+            f"{kind}{name}: {then.get(name)} -> {now.get(name)}" for name in differing(then, now) if name != FOLDER
+        ]
     for first, second in pairs:
         then, now = before.systems[first], after.systems[second]
         called = first if first == second else f"{first} -> {second}"
         told += [f"{called}, {name}: {then.get(name)} -> {now.get(name)}" for name in differing(then, now)]
     return told
+
+
+def _limit(record: RunRecord) -> int | None:
+    """How many of each file's cases the run was limited to, the first ones."""
+    limit = record.options.get("limit")
+    return limit if isinstance(limit, int) else None
 
 
 def _command(before: RunRecord, after: RunRecord) -> str:

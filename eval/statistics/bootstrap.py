@@ -12,13 +12,19 @@ RESAMPLES = 10_000
 TAIL = 0.025
 """What a 95 % interval leaves out on each side."""
 
+_EXACT = 1e-9
+"""Values closer than this are the same number, summed up in another order."""
+_SMALLEST = 1e-12
+"""A level that no draw reaches: with two or three clusters the ends are the outermost draws."""
+
 
 def mean_intervals(values: Floats, clusters: Codes, *, seed: int, resamples: int = RESAMPLES) -> list[Interval]:
     """The mean of each column of `values`, shape (cases, columns), in [0, 1], with its interval; NaN doesn't count.
 
-    Percentiles of the means of as many clusters as there are, drawn with replacement, at levels widened for few
-    clusters (`tail`). Where all values are 0, or all are 1, drawing says nothing: the open end is then the exact
-    binomial bound with one trial a cluster. From a single cluster nothing else can be said: its ends are NaN.
+    BCa: percentiles of the means of as many clusters as there are, drawn with replacement, at levels corrected for bias
+    and skewness (Efron, Better Bootstrap Confidence Intervals, 1987) and widened for few clusters (`tail`). Where all
+    values are 0, or all are 1, drawing says nothing: the open end is then the exact binomial bound with one trial a
+    cluster. From a single cluster nothing else can be said: its ends are NaN.
     """
     summed = totals(values, clusters)
     intervals = _intervals(summed, None, seed, resamples)
@@ -41,7 +47,7 @@ def difference_intervals(
 def quantile_intervals(
     values: Floats, clusters: Codes, levels: tuple[float, ...], *, seed: int, resamples: int = RESAMPLES
 ) -> list[Interval]:
-    """Quantiles of one column of `values`, shape (cases,), without NaN, each a value that occurs, with its interval."""
+    """Quantiles of `values`, shape (cases,), without NaN: each a value that occurs, with its percentile interval."""
     order = np.argsort(values, kind="stable")
     ranked, owners = values[order], clusters[order]
     held = int(clusters.max()) + 1
@@ -52,7 +58,9 @@ def quantile_intervals(
             needed = level * reached[:, -1:] - 1e-9
             drawn[part, column] = ranked[np.argmax(reached >= needed, axis=1)]
     points = np.quantile(values, levels, method="inverted_cdf")
-    lows, highs = _ends(drawn, held)
+    lows, highs = (
+        np.quantile(drawn, [tail(held), 1 - tail(held)], axis=0) if held > 1 else np.full((2, len(levels)), np.nan)
+    )
     return [Interval(*map(float, ends)) for ends in zip(points, lows, highs, strict=True)]
 
 
@@ -77,14 +85,17 @@ def _intervals(first: Totals, second: Totals | None, seed: int, resamples: int) 
         columns = [column for column in alike if not np.isnan(points[column])]
         if not columns:
             continue
-        drawn = np.empty((resamples, len(columns)))
+        drawn = np.empty((len(columns), resamples))
         for part, weights in _draws(held, seed, resamples):
-            drawn[part] = _means(weights, first, counting, columns)
+            drawn[:, part] = _means(weights, first, counting, columns).T
             if second is not None:
-                drawn[part] -= _means(weights, second, counting, columns)
-        lows, highs = _ends(drawn, held)
-        for column, low, high in zip(columns, lows, highs, strict=True):
-            found[column] = Interval(float(points[column]), float(low), float(high))
+                drawn[:, part] -= _means(weights, second, counting, columns).T
+        pulls = _without_each(first, counting, columns)
+        if second is not None:
+            pulls -= _without_each(second, counting, columns)
+        for at, column in enumerate(columns):
+            low, high = _corrected_ends(drawn[at], float(points[column]), pulls[:, at])
+            found[column] = Interval(float(points[column]), low, high)
     return found
 
 
@@ -104,11 +115,25 @@ def _means(weights: Floats, summed: Totals, counting: np.ndarray, columns: list[
     return ratio(weights @ chosen.sums[counting], weights @ chosen.counts[counting])
 
 
-def _ends(drawn: Floats, clusters: int) -> tuple[Floats, Floats]:
+def _without_each(summed: Totals, counting: np.ndarray, columns: list[int]) -> Floats:
+    """The means without each cluster in turn."""
+    chosen = summed.take(columns)
+    left_sums = chosen.sums.sum(axis=0) - chosen.sums[counting]
+    return ratio(left_sums, chosen.counts.sum(axis=0) - chosen.counts[counting])
+
+
+def _corrected_ends(drawn: Floats, point: float, without_each: Floats) -> tuple[float, float]:
+    """The ends of a BCa interval from the draws, and from the value without each cluster in turn."""
+    clusters = len(without_each)
     if clusters < 2:
-        nothing = np.full(drawn.shape[1], np.nan)
-        return nothing, nothing
-    level = tail(clusters)
-    # A draw in which no case counts has no mean; it is rare, and left out.
-    lows, highs = np.nanquantile(drawn, [level, 1.0 - level], axis=0)
-    return lows, highs
+        return float("nan"), float("nan")
+    drawn = drawn[~np.isnan(drawn)]  # a draw in which no case counts; it is rare
+    lower = (drawn < point - _EXACT).sum() + (np.abs(drawn - point) <= _EXACT).sum() / 2
+    bias = special.ndtri(np.clip(lower, 1, len(drawn) - 1) / len(drawn))
+    pulls = np.nanmean(without_each) - without_each[~np.isnan(without_each)]
+    spread = (pulls**2).sum() ** 1.5
+    skewness = (pulls**3).sum() / (6 * spread) if spread > _EXACT**3 else 0.0
+    reach = bias + special.ndtri(max(tail(clusters), _SMALLEST)) * np.array([1.0, -1.0])
+    levels = special.ndtr(bias + reach / np.maximum(1 - skewness * reach, _EXACT))
+    low, high = np.quantile(drawn, levels)
+    return float(low), float(high)

@@ -67,8 +67,9 @@ def a_run(
     systems: Mapping[str, Ranks],
     switches: Mapping[str, Any] | None = None,
     count: int = QUESTIONS,
+    **options: object,
 ) -> Run:
-    run = made(home, dataset, "retrieve", {name: switches or {} for name in systems})
+    run = made(home, dataset, "retrieve", {name: switches or {} for name in systems}, **options)
     with run:
         for system, ranks in systems.items():
             for number in range(count):
@@ -76,7 +77,7 @@ def a_run(
     return run
 
 
-def made(home: Path, dataset: Path, name: str, systems: Mapping[str, Mapping[str, Any]]) -> Run:
+def made(home: Path, dataset: Path, name: str, systems: Mapping[str, Mapping[str, Any]], **options: object) -> Run:
     return new_run(
         Settings(home=home),
         command=name,
@@ -84,7 +85,7 @@ def made(home: Path, dataset: Path, name: str, systems: Mapping[str, Mapping[str
         labels=["questions"],
         systems=systems,
         seed=3,
-        options={"dataset": str(dataset)},
+        options={"dataset": str(dataset), **options},
         now=NOW,
     )
 
@@ -191,6 +192,18 @@ def test_what_is_missing_counts_as_zero_and_is_said(home: Path, dataset: Path) -
     answer = compared(before.folder, after.folder)
     assert "35 of 60 questions are missing" in answer["warnings"][0]
     assert (row(answer, "topic Hit@1")["n"], row(answer, "topic Hit@1")["difference"]) == (50, -0.5)
+
+
+def test_limited_runs_are_compared_on_what_both_were_asked(home: Path, dataset: Path) -> None:
+    few = a_run(home, dataset, {"hybrid": lambda _: 2}, count=20, limit=20)
+    fewer, every = (
+        a_run(home, dataset, {"hybrid": lambda _: 1}, count=10, limit=10),
+        a_run(home, dataset, {"hybrid": plain}),
+    )
+    alike = compared(few.folder, fewer.folder)
+    assert "limited to 10 questions" in alike["warnings"][0]
+    assert (row(alike, "topic MRR")["n"], row(alike, "topic MRR")["difference"]) == (10, 0.5)
+    assert row(compared(few.folder, every.folder), "topic MRR")["n"] == 20
 
 
 def test_runs_of_different_datasets_meet_on_their_common_questions(home: Path, dataset: Path) -> None:

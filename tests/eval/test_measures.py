@@ -217,6 +217,13 @@ def test_a_post_links_only_to_what_was_shown(markdown: str, valid: bool) -> None
     assert only_shown(markdown, sources, f"{BASE}/") is valid
 
 
+def test_a_forum_of_any_address_is_known_by_it() -> None:
+    sources = answered("a", (1, 2)).sources
+    for base in ("https://bücher.example/forum", "http://[::1]:8080"):
+        assert only_shown(f"[1]({base}/t/été/1/2)", sources, base)
+        assert not only_shown(f"[1]({BASE}/t/été/1/2)", sources, base)
+
+
 @given(st.text(alphabet="[]()<>!`/t12:.ah \n#@" + BASE))
 def test_any_text_is_a_post(markdown: str) -> None:
     assert only_shown(markdown, (), BASE) is False

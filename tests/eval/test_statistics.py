@@ -41,6 +41,15 @@ def test_intervals_hold_the_true_mean_95_times_of_100(clusters: int) -> None:
     assert 0.925 <= share <= 0.98
 
 
+@pytest.mark.parametrize(("clusters", "mean"), [(12, 0.15), (60, 0.05)])
+def test_intervals_of_rare_things_are_corrected_for_skewness(clusters: int, mean: float) -> None:
+    """Plain percentiles hold these in 87 and 88 of 100 cases: their upper end is too low."""
+    rng = np.random.default_rng(7)
+    members = clustered(rng, clusters)
+    share = covered(mean_intervals(zeros_and_ones(rng, members, mean), members, seed=1, resamples=2_000), mean)
+    assert 0.9 <= share <= 0.98
+
+
 def test_drawing_cases_instead_of_clusters_would_be_overconfident() -> None:
     rng = np.random.default_rng(7)
     members = clustered(rng, 60)
@@ -66,7 +75,7 @@ def test_without_clusters_the_interval_is_scipys() -> None:
     values = np.random.default_rng(5).beta(1, 3, size=80)
     ours = mean_intervals(values[:, None], np.arange(80), seed=1, resamples=20_000)[0]
     level = 1 - 2 * tail(80)
-    theirs = stats.bootstrap((values,), np.mean, confidence_level=level, n_resamples=20_000, method="percentile", rng=2)
+    theirs = stats.bootstrap((values,), np.mean, confidence_level=level, n_resamples=20_000, method="BCa", rng=2)
     assert ours.value == pytest.approx(values.mean())
     assert [ours.low, ours.high] == pytest.approx(list(theirs.confidence_interval), abs=0.003)
 
