@@ -64,7 +64,7 @@ class Breaker:
             raise
         except Transient:
             self._failures += 1
-            if probing or self._failures >= self._limit:
+            if probing or (self._opened_at is None and self._failures >= self._limit):
                 self._opened_at = self._clock()
             raise
         except ArianeError as exc:

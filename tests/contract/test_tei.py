@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.types import Receive, Scope, Send
 
 from service.answer.ports import QueryEmbedder, Reranker
 from service.domain import (
@@ -350,7 +351,9 @@ async def test_where_nothing_listens_the_breaker_opens_and_answers_at_once() -> 
     await server.aclose()
 
 
-@pytest.mark.parametrize("address", ["tei:80", "ftp://tei/", "http://", ""])
+@pytest.mark.parametrize(
+    "address", ["tei:80", "ftp://tei/", "http://", "", "http://[::1", "http://tei:port", "http://tei:99999"]
+)
 async def test_a_bad_address_is_misconfigured(address: str) -> None:
     with pytest.raises(Misconfigured, match="address"):
         TeiServer("tei", TeiOptions(address))
@@ -399,6 +402,62 @@ async def test_a_silent_pod_leaves_time_to_ask_another() -> None:
         fake.faults.append(hangs)
         assert len(await reranker(server).rerank("valve", candidates(4))) == 4
         await server.aclose()
+
+
+@pytest.mark.parametrize("fault", ["slow", "refused"])
+async def test_the_calls_of_one_question_share_its_deadline(tei: Tei, fault: str) -> None:
+    """However small its batches are, or however often it has them halved, and each answer just in time."""
+    fake = FakeTei(max_batch=1 if fault == "slow" else 32)
+    async with tei(fake, timeout_seconds=0.5, attempts=1) as server:
+        await server.info()
+        fake.seconds = 0.2
+        if fault == "refused":
+            fake.always = slowly(TOO_LARGE, 0.2)
+        started = asyncio.get_running_loop().time()
+        with pytest.raises(Transient):
+            await reranker(server).rerank("valve", candidates(25))
+        assert asyncio.get_running_loop().time() - started < 2.5, "25 calls take 5 s, or 50 take 10"
+        assert len(fake.posted("/rerank")) <= 3
+        assert server.turns.taken == 0
+
+
+async def test_a_question_too_long_for_the_window_shares_its_deadline_too(tei: Tei) -> None:
+    fake = FakeTei(window=8)
+    async with tei(fake, timeout_seconds=0.5, attempts=1) as server:
+        fake.seconds = 0.3
+        with pytest.raises(Transient):
+            await embedder(server).embed_query("word " * 20)
+        fake.seconds = 0.1
+        assert (await embedder(server).embed_query("word " * 20)).shape == (16,)
+
+
+def slowly(fault: Fault, seconds: float) -> Fault:
+    async def respond(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.sleep(seconds)
+        await fault(scope, receive, send)
+
+    return respond
+
+
+async def test_pods_die_and_come_back_while_questions_run() -> None:
+    """No question is lost while one of two pods answers; with both gone each fails as Transient; then they are back."""
+    fake = FakeTei(seconds=0.005)
+    pods = Pods(["127.0.0.1", "127.0.0.2"])
+    with served(fake) as url:
+        url_port = int(url.rsplit(":", 1)[1])
+        options = TeiOptions(f"http://tei.models:{url_port}", timeout_seconds=2, retry_base_seconds=0.001)
+        server = TeiServer("tei", options, resolve=pods, breaker=Breaker("tei", failures=3, open_seconds=0.05))
+        scored = await asyncio.gather(*(reranker(server).rerank("valve", candidates(4)) for _ in range(30)))
+        assert len(scored) == 30, "127.0.0.2 refuses all the while"
+    gone = await asyncio.gather(
+        *(reranker(server).rerank("valve", candidates(4)) for _ in range(30)), return_exceptions=True
+    )
+    assert all(isinstance(one, Transient) for one in gone)
+    assert server.turns.taken == 0
+    with served(fake, port=url_port):
+        await asyncio.sleep(0.06)
+        assert len(await reranker(server).rerank("valve", candidates(4))) == 4
+    await server.aclose()
 
 
 async def test_an_unknown_name_is_transient() -> None:

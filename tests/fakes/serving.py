@@ -22,9 +22,9 @@ class Stage:
 
 
 @contextmanager
-def served(app: ASGIApp) -> Iterator[str]:
-    """The address of the running app; open connections are cut at the end."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+def served(app: ASGIApp, *, port: int = 0) -> Iterator[str]:
+    """The address of the running app, at any port unless one is given; open connections are cut at the end."""
+    with socket.create_server(("127.0.0.1", port)) as listener:
         config = uvicorn.Config(app, lifespan="off", log_level="critical", ws="none", timeout_graceful_shutdown=0)
         server = uvicorn.Server(config)
         thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

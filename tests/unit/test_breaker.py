@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -88,6 +89,45 @@ def test_an_answer_that_refuses_proves_that_the_server_works(exc: Exception) -> 
     fail(one, exc)
     fail(one, Transient("gone"))
     assert state(one) is BreakerState.CLOSED
+
+
+def test_a_server_that_a_person_must_mend_does_not_work_though_it_answers() -> None:
+    one = breaker(Clock())
+    fail(one, Misconfigured("no such model"))
+    assert (state(one), works(one)) == (BreakerState.CLOSED, False)
+    succeed(one)
+    assert works(one)
+    fail(one, Rejected("too long", status=413))
+    assert works(one)
+
+
+def test_a_server_that_fails_by_turns_is_asked_each_time() -> None:
+    """What a flapping server costs is bounded by its timeout for every other question; it answers the rest."""
+    one = breaker(Clock())
+    for _ in range(20):
+        fail(one, Transient("gone"))
+        succeed(one)
+    assert state(one) is BreakerState.CLOSED
+
+
+def test_calls_that_were_under_way_when_it_opened_do_not_keep_it_open() -> None:
+    clock = Clock()
+    one = breaker(clock, failures=1)
+    late, later = one.watch(), one.watch()
+    late.__enter__()
+    later.__enter__()
+    fail(one, Transient("gone"))
+    clock.now += 20
+    late.__exit__(Transient, Transient("gone too"), None)
+    clock.now += 10
+    assert state(one) is BreakerState.HALF_OPEN
+    succeed(one)
+    assert later.__exit__(Transient, Transient("the last of them"), None) is not True
+    assert works(one) is False
+
+
+def works(one: Breaker) -> bool:
+    return one.works
 
 
 @pytest.mark.parametrize("exc", [Busy("full"), BatchRefused("500", status=500), asyncio.CancelledError()])
@@ -199,6 +239,46 @@ async def test_waiting_for_a_turn_counts_into_the_deadline_and_opens_nothing() -
                 raise AssertionError("no turn is free")
     assert state(way.breaker) is BreakerState.CLOSED
     assert way.turns.taken == 0
+
+
+async def test_a_call_whose_turn_came_late_blames_the_queue_and_opens_nothing() -> None:
+    way = access(failures=1)
+    gone = asyncio.Event()
+
+    async def hold(seconds: float) -> None:
+        async with way.call(urgent=True, timeout_seconds=5):
+            await asyncio.sleep(seconds)
+
+    async def wait_and_take_too_long() -> None:
+        with pytest.raises(Busy, match="that the wait for a turn left"):
+            async with way.call(urgent=True, timeout_seconds=0.2):
+                await gone.wait()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(hold(0.15))
+        group.create_task(wait_and_take_too_long())
+    assert state(way.breaker) is BreakerState.CLOSED
+    assert way.breaker.works
+    assert way.turns.taken == 0
+
+
+async def test_questions_that_are_cancelled_or_late_leave_every_turn_free() -> None:
+    way = Access(Turns(3), Breaker("model", failures=10_000))
+    random = Random(3)
+
+    async def call(seconds: float, timeout_seconds: float) -> None:
+        async with way.call(urgent=seconds > 0.002, timeout_seconds=timeout_seconds):
+            await asyncio.sleep(seconds)
+
+    calls = [asyncio.create_task(call(random.uniform(0, 0.004), random.uniform(0, 0.03))) for _ in range(200)]
+    for one in random.sample(calls, 80):
+        await asyncio.sleep(random.choice([0, 0, 0.001]))
+        one.cancel()
+    ended = await asyncio.gather(*calls, return_exceptions=True)
+    assert {type(one) for one in ended} <= {type(None), Transient, Busy, asyncio.CancelledError}
+    assert (way.turns.taken, way.turns.waiting) == (0, 0)
+    async with way.call(urgent=False, timeout_seconds=1):
+        assert way.turns.taken == 1
 
 
 @pytest.mark.parametrize("error", [Transient("gone"), ValueError("a bug"), asyncio.CancelledError()])

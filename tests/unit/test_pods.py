@@ -1,5 +1,6 @@
 """The pods behind a service name: taken in turn, resting after a failure, looked up again."""
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
@@ -95,3 +96,39 @@ async def test_an_unknown_name_is_transient(answer: OSError | tuple[str, ...]) -
 async def test_addresses_resolve_to_themselves() -> None:
     assert await resolve_host("127.0.0.1", 80) == ["127.0.0.1"]
     assert await resolve_host("::1", 80) == ["::1"]
+
+
+async def test_a_silent_name_server_costs_two_seconds_and_leaves_the_known_pods(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("service.inference.pods.RESOLVE_SECONDS", 0.01)
+    silent = False
+
+    async def resolve(host: str, port: int) -> Sequence[str]:
+        if silent:
+            await asyncio.sleep(60)
+        return ["a", "b"]
+
+    clock = Clock()
+    some = Pods("tei.models", 80, resolve=resolve, refresh_seconds=15, clock=clock)
+    assert await some.pick() in "ab"
+    silent, clock.now = True, clock.now + 15
+    assert set(await picks(some, 4)) == {"a", "b"}
+    with pytest.raises(Transient, match="no answer in"):
+        await Pods("tei.models", 80, resolve=resolve).pick()
+
+
+@pytest.mark.parametrize("host", ["a" * 70, "a..b", "\udcff"])
+async def test_a_name_that_is_none_is_transient(host: str) -> None:
+    with pytest.raises(Transient, match="can't be resolved"):
+        await Pods(host, 80).pick()
+
+
+async def test_pods_that_are_gone_are_forgotten() -> None:
+    names, clock = Names("a"), Clock()
+    some = pods(names, clock)
+    for n in range(50):
+        some.failed(await some.pick())
+        names.answer, clock.now = [f"pod-{n}"], clock.now + 15
+    await some.pick()
+    assert len(some._resting) <= 1

@@ -117,6 +117,66 @@ async def test_a_model_that_was_away_proves_itself_anew_before_it_is_used() -> N
     assert prover.asked == 2
 
 
+async def test_a_full_server_stays_proved_and_one_never_proved_is_not_used() -> None:
+    prover, inner = Prover(Proof.BUSY), HashEmbedder(EMBEDDER)
+    embedder = prover.embedder(inner)
+    with pytest.raises(Busy, match="is not used"):
+        await embedder.embed_query("q")
+    prover.proof = Proof.PROVED
+    await embedder.embed_query("q")
+    prover.now, prover.proof = 300.0, Proof.BUSY
+    await embedder.embed_query("q")
+    await asyncio.sleep(0.01)
+    assert (prover.asked, used(embedder)) == (3, True)
+    await embedder.embed_query("q")
+    prover.now, prover.proof = 330.0, Proof.DIFFERENT
+    await embedder.embed_query("q")
+    await asyncio.sleep(0.01)
+    assert (prover.asked, used(embedder)) == (4, False)
+    await embedder.proving.aclose()
+
+
+async def test_a_model_that_turns_out_to_be_another_is_proved_anew_and_again_soon() -> None:
+    prover, inner = Prover(), HashEmbedder(EMBEDDER)
+    embedder = prover.embedder(inner)
+    await embedder.embed_query("q")
+    inner.down = Misconfigured("it gives 1024 numbers")
+    with pytest.raises(Misconfigured, match="1024"):
+        await embedder.embed_query("q")
+    assert used(embedder) is False
+    inner.down, prover.proof = None, Proof.DIFFERENT
+    with pytest.raises(Misconfigured, match="as told"):
+        await embedder.embed_query("q")
+    prover.now, prover.proof = 30.0, Proof.PROVED
+    with pytest.raises(Misconfigured, match="as told"):
+        await embedder.embed_query("mended, but not looked at yet")
+    await asyncio.sleep(0.01)
+    await embedder.embed_query("q")
+    assert prover.asked == 3
+    await embedder.proving.aclose()
+
+
+async def test_a_proof_without_end_costs_its_time_once_and_a_while_nothing() -> None:
+    now, asked = [0.0], 0
+
+    async def endless() -> Verdict:
+        nonlocal asked
+        asked += 1
+        await asyncio.sleep(60)
+        raise AssertionError("it is cut before")
+
+    embedder = ProvedEmbedder(HashEmbedder(EMBEDDER), endless, proof_seconds=0.05, clock=lambda: now[0])
+    made = await asyncio.gather(*(embedder.embed_query("q") for _ in range(5)), return_exceptions=True)
+    assert {type(one) for one in made} == {Transient}
+    with pytest.raises(Transient, match=r"its proof took more than 0\.05 s"):
+        await embedder.embed_query("q")
+    assert asked == 1
+    now[0] = 0.06
+    with pytest.raises(Transient):
+        await embedder.embed_query("q")
+    assert asked == 2
+
+
 def used(embedder: ProvedEmbedder) -> bool | None:
     return embedder.proving.used
 
