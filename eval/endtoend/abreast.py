@@ -1,7 +1,7 @@
 """Runs a piece of work for many items, a few at a time, and gives each result as soon as it is there."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -10,7 +10,7 @@ Found = TypeVar("Found")
 
 async def abreast(
     items: Iterable[Item], work: Callable[[Item], Awaitable[Found]], *, at_once: int
-) -> AsyncIterator[Found]:
+) -> AsyncGenerator[Found, None]:
     """What `work` makes of each item, in the order of their ends, at most `at_once` under way.
 
     The first error ends it, and what is under way is cancelled; so it is when the caller stops listening.

@@ -1,0 +1,59 @@
+"""Puts labelled messages to the gate: what it declines, by which rule, and how long it takes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from eval.datasets import GateCase
+from eval.domain import Measured
+from eval.measures import Unit, measured_gate
+from eval.measures.rows import GATE
+from eval.measures.table import ALL
+from eval.statistics.bootstrap import quantile_intervals
+from eval.statistics.clusters import codes
+from service.answer.gate.match import Decline
+
+SYSTEM = "gate"
+LEVELS = {"p50": 0.5, "p99": 0.99}
+
+Decide = Callable[[str, Sequence[str]], Decline | None]
+"""The gate's decision on a message after the member's own earlier turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What the gate did with a message: the rule that declined it and the words it met, empty when it went through."""
+
+    case_id: str
+    declined: bool
+    rule: str
+    span: str
+    ms: float
+
+
+def decide_all(cases: Sequence[GateCase], decide: Decide) -> list[Decided]:
+    """The gate's decision on every message, in order, each timed."""
+    found = []
+    for case in cases:
+        earlier = [text for role, text in case.history if role == "user"]
+        start = perf_counter()
+        met = decide(case.text, earlier)
+        ms = (perf_counter() - start) * 1000
+        found.append(Decided(case.id, met is not None, met.rule if met else "", met.span if met else "", ms))
+    return found
+
+
+def measured_decisions(cases: Sequence[GateCase], decided: Sequence[Decided], *, seed: int) -> list[Measured]:
+    """Recall and false declines, over all, by the kinds' families and by language; then the time of a message."""
+    units = [Unit(case.id, case.kind.partition("/")[0], case.lang, case.id) for case in cases]
+    expected = {case.id: case.declines for case in cases}
+    measures = measured_gate(units, expected, {SYSTEM: {one.case_id: one.declined for one in decided}}, seed=seed)
+    times = np.array([one.ms for one in decided])
+    each = codes([one.case_id for one in decided])
+    intervals = quantile_intervals(times, each, tuple(LEVELS.values()), seed=seed)
+    return measures + [
+        Measured(GATE, SYSTEM, ALL, f"time message {name} ms", len(decided), interval)
+        for name, interval in zip(LEVELS, intervals, strict=True)
+    ]
