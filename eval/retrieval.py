@@ -21,6 +21,7 @@ from service.errors import Rejected
 from service.progress import ProgressBar
 from service.settings import Settings
 from service.wiring.answering import Answering
+from service.wiring.configuration import configuration
 
 COMMAND = "retrieve"
 
@@ -129,6 +130,7 @@ def _run(settings: Settings, asked: Asked, systems: Sequence[System]) -> Run:
     now: Mapping[str, Any] = {
         "dataset": dataset,
         "settings": settings_fingerprint(settings),
+        "signature": configuration(settings).sha256,
         "models": models_of(settings),
         "systems": switches,
     }

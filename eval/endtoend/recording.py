@@ -9,6 +9,7 @@ from eval.datasets import Dataset
 from eval.runs import DatasetUsed, Run, models_of, new_run, open_run, runs_folder, settings_fingerprint
 from service.errors import Rejected
 from service.settings import Settings
+from service.wiring.configuration import configuration
 
 SEED = 1
 """Of the bootstrap: the same answers give the same intervals."""
@@ -50,6 +51,7 @@ def recording(
         ("dataset", used, then.dataset),
         ("settings", settings_fingerprint(settings), then.settings),
         ("models", models_of(settings), then.models),
+        ("configuration", configuration(settings).sha256, then.signature),
         ("systems", {name: dict(switches) for name, switches in systems.items()}, then.systems),
         ("options", dict(options), {name: value for name, value in then.options.items() if name != "dataset"}),
     )

@@ -15,6 +15,7 @@ from eval.runs.trec import write_trec
 from eval.runs.used import git_hash, models_of, program_version, settings_fingerprint
 from service.errors import Rejected
 from service.settings import Settings
+from service.wiring.configuration import configuration
 
 HEAD = "run.json"
 MEASURES = "measures.json"
@@ -118,6 +119,7 @@ def new_run(
         git=git_hash(),
         version=program_version(),
         settings=settings_fingerprint(settings),
+        signature=configuration(settings).sha256,
         models=models_of(settings),
         dataset=dataset,
         seed=seed,

@@ -27,7 +27,10 @@ class DatasetUsed(Entry):
 
 
 class RunRecord(Entry):
-    """What decides a run's figures. `settings` is a fingerprint; `systems` are the systems' switches by name."""
+    """What decides a run's figures. `settings` is a fingerprint; `systems` are the systems' switches by name.
+
+    `signature` (SHA-256) is of the whole configuration, prompts included: what a verdict on the run is about.
+    """
 
     schema_: Literal[1] = Field(1, alias="schema")
     id: Word
@@ -37,6 +40,7 @@ class RunRecord(Entry):
     git: str | None = None
     version: str
     settings: str
+    signature: str = ""
     models: dict[str, str]
     dataset: DatasetUsed
     seed: int

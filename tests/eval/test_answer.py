@@ -149,7 +149,7 @@ async def test_an_interrupted_run_goes_on_with_what_it_lacks(tmp_path: Path) -> 
 def test_a_run_of_other_settings_is_not_gone_on_with(tmp_path: Path) -> None:
     run = begin(tmp_path)
     assert begin(tmp_path, resume=run.folder).record == run.record
-    with pytest.raises(Rejected, match="made with other settings: begin a new run"):
+    with pytest.raises(Rejected, match="made with other settings, configuration: begin a new run"):
         begin(tmp_path, resume=run.folder, rrf_k=3)
     with pytest.raises(Rejected, match="no run"):
         begin(tmp_path, resume=Path("nowhere"))
