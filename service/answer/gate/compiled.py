@@ -1,0 +1,83 @@
+"""The rules of the gate, compiled: what a process holds to decide on messages."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from service.answer.gate.lexicon import Lexicon, lexicon
+from service.answer.gate.normalise import normalise
+from service.answer.gate.patterns import any_of, compiled, patterns_of, search_set
+from service.answer.gate.rules import GateKind, Intent, Rule, RuleFile, expanded, merged
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledIntent:
+    """`needs` and `verb_needs` are the numbers of its expressions in the gate's set."""
+
+    verb: Any
+    object: Any
+    needs: frozenset[int]
+    verb_needs: frozenset[int]
+    within: int
+    ordered: bool
+    split: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRule:
+    id: str
+    kind: GateKind
+    intents: tuple[CompiledIntent, ...]
+    exceptions: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The rules of every kind that is on; `slots` tells which of their expressions a text holds."""
+
+    rules: tuple[CompiledRule, ...]
+    slots: Any
+    lexicon: Lexicon
+    fillers: Any
+    reporting: Any
+    pointing: Any
+
+
+def build_gate(found: Sequence[RuleFile], *, off: Iterable[GateKind] = ()) -> Gate:
+    """Compile the rules of these files without the kinds `off`; raises Misconfigured for a pattern that can't be."""
+    skipped, rules = frozenset(off), merged(found)
+    numbers: dict[str, int] = {}
+    kept = tuple(_rule(rule, words, numbers) for rule, words in rules if rule.kind not in skipped)
+    shared = {name: pattern for file in found for name, pattern in file.words.items()}
+    patterns = [expanded(pattern, words) for rule, words in rules for pattern in patterns_of(rule)]
+    examples = [normalise(text) for rule, _ in rules for text in (*rule.positives, *rule.lookalikes)]
+    known = [word for file in found for word in file.known]
+    fillers = [pattern for file in found for pattern in file.fillers]
+    return Gate(
+        rules=kept,
+        slots=search_set(numbers),
+        lexicon=lexicon(patterns, [*examples, *known]),
+        fillers=compiled(any_of(fillers, shared)),
+        reporting=compiled(any_of([pattern for file in found for pattern in file.reporting], shared)),
+        pointing=compiled(any_of([pattern for file in found for pattern in file.pointing], shared)),
+    )
+
+
+def _rule(rule: Rule, words: Mapping[str, str], numbers: dict[str, int]) -> CompiledRule:
+    intents = tuple(_intent(intent, words, numbers) for intent in rule.intent)
+    return CompiledRule(rule.id, rule.kind, intents, compiled(any_of(rule.exceptions, words)))
+
+
+def _intent(intent: Intent, words: Mapping[str, str], numbers: dict[str, int]) -> CompiledIntent:
+    verb, object_ = any_of(intent.verb, words), any_of(intent.object, words)
+    verb_needs = {numbers.setdefault(verb, len(numbers))}
+    needs = verb_needs | ({numbers.setdefault(object_, len(numbers))} if object_ else set())
+    return CompiledIntent(
+        verb=compiled(verb),
+        object=compiled(object_),
+        needs=frozenset(needs),
+        verb_needs=frozenset(verb_needs),
+        within=intent.within,
+        ordered=intent.ordered,
+        split=intent.split and bool(object_),
+    )

@@ -1,0 +1,107 @@
+"""Puts misspelt, glued and broken words back to the words that the gate's rules know."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+LEAST_CHARS = 5
+"""Shorter words have too many neighbours to be told apart."""
+_ENDING_CHARS = 3
+_LEAST_GLUED_CHARS = 9
+_MOST_GLUED_CHARS = 300
+_PIECE = re.compile(r"[a-z]+")
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """`targets`: beginnings of words that patterns name; `known`: words that are right as they are."""
+
+    targets: frozenset[str]
+    known: frozenset[str]
+    neighbours: dict[str, tuple[str, ...]]
+
+    def mended(self, words: Iterable[str]) -> list[str]:
+        """The words with broken ones joined, glued ones parted, and misspelt ones put right."""
+        found: list[str] = []
+        for word in words:
+            if found and self._is_broken(found[-1], word):
+                found[-1] += word
+            else:
+                found.append(word)
+        return [right for word in found for right in _mend(self, word)]
+
+    def _is_broken(self, first: str, second: str) -> bool:
+        whole = first + second
+        return (
+            len(whole) > LEAST_CHARS
+            and min(len(first), len(second)) > 1
+            and (first not in self.known or second not in self.known)
+            and whole in self.targets
+        )
+
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+
+def lexicon(patterns: Iterable[str], examples: Iterable[str]) -> Lexicon:
+    """The lexicon of these patterns, and of normalised examples and other texts, whose words are right."""
+    pieces = {piece for pattern in patterns for piece in _PIECE.findall(pattern)}
+    targets = frozenset(piece for piece in pieces if len(piece) >= LEAST_CHARS)
+    neighbours: dict[str, tuple[str, ...]] = {}
+    for target in sorted(targets):
+        for shorter in _shortened(target):
+            neighbours[shorter] = (*neighbours.get(shorter, ()), target)
+    words = {word for example in examples for word in example.split()}
+    return Lexicon(targets, frozenset(words | pieces), neighbours)
+
+
+def _shortened(word: str) -> set[str]:
+    return {word} | {word[:at] + word[at + 1 :] for at in range(1, len(word))}
+
+
+@lru_cache(maxsize=65_536)
+def _mend(known: Lexicon, word: str) -> tuple[str, ...]:
+    if len(word) < LEAST_CHARS or word in known.known or not word.isalpha():
+        return (word,)
+    if any(word[:end] in known.targets for end in range(LEAST_CHARS, len(word) + 1)):
+        return (word,)
+    for end in range(len(word), max(LEAST_CHARS - 1, len(word) - _ENDING_CHARS) - 1, -1):
+        if right := _respelt(known, word[:end]):
+            return (right + word[end:],)
+    return _parted(known, word) or (word,)
+
+
+def _respelt(known: Lexicon, word: str) -> str | None:
+    near = {target for shorter in _shortened(word) for target in known.neighbours.get(shorter, ())}
+    return min((target for target in near if _one_slip(word, target)), default=None)
+
+
+def _one_slip(word: str, target: str) -> bool:
+    """Whether one letter was dropped, added, doubled, swapped with the next or, in a longer word, replaced."""
+    start = next((at for at, (a, b) in enumerate(zip(word, target, strict=False)) if a != b), min(len(word), len(target)))
+    if start == 0:
+        return False
+    a, b = word[start:], target[start:]
+    if len(word) == len(target):
+        swapped = a[:2] == b[1::-1] and a[2:] == b[2:]
+        return swapped or (a[1:] == b[1:] and len(target) > LEAST_CHARS)
+    if abs(len(word) - len(target)) > 1:
+        return False
+    longer, shorter = (a, b) if len(a) > len(b) else (b, a)
+    doubled = word[start - 1 : start] == a[:1]
+    return longer[1:] == shorter and (len(target) > LEAST_CHARS or doubled)
+
+
+def _parted(known: Lexicon, word: str) -> tuple[str, ...]:
+    """The fewest known words that make up a glued one, or none."""
+    if not _LEAST_GLUED_CHARS <= len(word) <= _MOST_GLUED_CHARS:
+        return ()
+    best: list[tuple[str, ...] | None] = [()] + [None] * len(word)
+    for end in range(2, len(word) + 1):
+        for start in range(max(0, end - 18), end - 1):
+            before, piece = best[start], word[start:end]
+            if before is not None and piece in known.known and (best[end] is None or len(before) + 1 < len(best[end] or ())):
+                best[end] = (*before, piece)
+    parts = best[-1]
+    return parts if parts and any(part in known.targets for part in parts) else ()

@@ -1,0 +1,147 @@
+"""Decides on a message: which rule, if any, says that it isn't for the forum (spec P5)."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from service.answer.gate.compiled import CompiledIntent, CompiledRule, Gate
+from service.answer.gate.normalise import bounded, hidden_texts, normalise, window
+from service.answer.gate.rules import GateKind
+
+RECENT_TURNS = 3
+"""How many of a member's earlier turns may hold a part of what is wanted."""
+SPLIT_WORDS = 25
+"""A longer message stands alone."""
+_POINTING_WORDS = 4
+_GLUED_WORDS = 3
+_MOST_PAIRS = 400
+
+_QUOTED = re.compile(r"«[^«»]{1,1500}»|“[^“”]{1,1500}”|\"[^\"]{1,1500}\"|`[^`]{1,1500}`")
+
+
+@dataclass(frozen=True, slots=True)
+class Decline:
+    """Why a message isn't answered; `span` are its words that the rule met, as the normaliser leaves them."""
+
+    rule: str
+    kind: GateKind
+    span: str
+
+
+def decide(gate: Gate, text: str, earlier: Sequence[str] = ()) -> Decline | None:
+    """The rule that declines a message, or None to let it through; `earlier` are the member's own turns, oldest first.
+
+    Total. What was declined before doesn't decline the next message: a rule has to meet words of `text`.
+    """
+    readings = _readings(gate, text)
+    for words in readings:
+        if found := _first(gate, words):
+            return found
+    turns = [words for turn in earlier[-RECENT_TURNS:] for words in _readings(gate, turn)]
+    for words in readings:
+        if turns and len(words.split()) <= SPLIT_WORDS:
+            found = _split(gate, words, turns) or _continued(gate, words, turns)
+            if found:
+                return found
+    return None
+
+
+def _readings(gate: Gate, text: str) -> list[str]:
+    """The ways to read a text: its words as they stand and put right, and what is hidden in it."""
+    text = bounded(text)
+    readings: dict[str, None] = {}
+    for part in (_unreported(gate, text), *hidden_texts(text)):
+        said = window(normalise(part))
+        words = (said if gate.fillers is None else gate.fillers.sub("", said)).split()
+        readings[" ".join(words)] = None
+        readings[" ".join(gate.lexicon.mended(words))] = None
+    return list(readings)
+
+
+def _unreported(gate: Gate, text: str) -> str:
+    """The text without its quotes where it reports them: quoted words that aren't asked for."""
+    outside, quotes = _QUOTED.subn(" ", text)
+    reported = quotes and gate.reporting is not None and gate.reporting.search(normalise(outside))
+    return outside if reported else text
+
+
+def _first(gate: Gate, words: str) -> Decline | None:
+    present = frozenset(gate.slots.Match(words))
+    for rule in gate.rules:
+        for intent in rule.intents:
+            if intent.needs <= present:
+                for start, end in _spans(intent, words):
+                    if not _excepted(rule, words, start, end):
+                        return Decline(rule.id, rule.kind, words[start:end])
+    return None
+
+
+def _spans(intent: CompiledIntent, words: str) -> Iterator[tuple[int, int]]:
+    """Where the intent's verb stands near its object, from the first of them to the last."""
+    verbs = [found.span() for found in intent.verb.finditer(words)]
+    if intent.object is None:
+        yield from verbs
+        return
+    objects = [found.span() for found in intent.object.finditer(words)]
+    near = (
+        (min(verb[0], object_[0]), max(verb[1], object_[1]))
+        for verb in verbs
+        for object_ in objects
+        if _is_near(intent, words, verb, object_)
+    )
+    for _, span in zip(range(_MOST_PAIRS), near, strict=False):
+        yield span
+
+
+def _is_near(intent: CompiledIntent, words: str, verb: tuple[int, int], object_: tuple[int, int]) -> bool:
+    if intent.ordered and object_[0] < verb[0]:
+        return False
+    first, second = sorted((verb, object_))
+    return words.count(" ", first[1], max(first[1], second[0])) - 1 <= intent.within
+
+
+def _excepted(rule: CompiledRule, words: str, start: int, end: int) -> bool:
+    if rule.exceptions is None:
+        return False
+    begin, stop = words.rfind(" . ", 0, start), words.find(" . ", end)
+    sentences = words[max(begin, 0) : stop if stop >= 0 else len(words)]
+    return rule.exceptions.search(sentences) is not None
+
+
+def _split(gate: Gate, words: str, turns: Sequence[str]) -> Decline | None:
+    """A verb that points back to an object of an earlier turn."""
+    if gate.pointing is None:
+        return None
+    present = frozenset(gate.slots.Match(words))
+    for rule in gate.rules:
+        for intent in rule.intents:
+            if intent.split and intent.verb_needs <= present:
+                for span in _pointing(gate, intent, words):
+                    if not _excepted(rule, words, *span) and _names_object(rule, intent, turns):
+                        return Decline(rule.id, rule.kind, words[slice(*span)])
+    return None
+
+
+def _pointing(gate: Gate, intent: CompiledIntent, words: str) -> Iterator[tuple[int, int]]:
+    for verb in intent.verb.finditer(words):
+        start, end = verb.span()
+        around = [*words[:start].split()[-_POINTING_WORDS:], "|", *words[end:].split()[:_POINTING_WORDS]]
+        if gate.pointing.search(" ".join(around)):
+            yield start, end
+
+
+def _names_object(rule: CompiledRule, intent: CompiledIntent, turns: Sequence[str]) -> bool:
+    return any(
+        not _excepted(rule, turn, *found.span()) for turn in turns for found in intent.object.finditer(turn)
+    )
+
+
+def _continued(gate: Gate, words: str, turns: Sequence[str]) -> Decline | None:
+    """What begins with the last words of an earlier turn, which alone is nothing, and goes on in this message."""
+    for turn in turns:
+        if turn and _first(gate, turn) is None:
+            tail = " ".join(turn.split()[-_GLUED_WORDS:])
+            found = _first(gate, f"{tail} {words}")
+            if found:
+                return found
+    return None
