@@ -1,5 +1,6 @@
 """Which systems of which runs are compared on which cases, and the comparison itself."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,8 @@ RETRIEVE = "retrieve"
 ANSWER = "answer"
 FOLDER = "dataset"
 """The option of a run that says in which folder its dataset was."""
-_MADE_WITH = ("git", "version", "settings", "seed")
+_MADE_WITH = ("git", "version", "settings", "signature", "seed")
+_HASH = re.compile(r"[0-9a-f]{40,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ def paired(before: Run, after: Run, baseline: str | None) -> list[tuple[str, str
 def made_differently(before: RunRecord, after: RunRecord, pairs: Sequence[tuple[str, str]]) -> list[str]:
     """What may explain a difference, one line each: program, settings, models, options, the systems' switches."""
     told = [
-        f"{name}: {getattr(before, name)} -> {getattr(after, name)}"
+        _HASH.sub(lambda found: found[0][:12], f"{name}: {getattr(before, name)} -> {getattr(after, name)}")
         for name in _MADE_WITH
         if getattr(before, name) != getattr(after, name)
     ]

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from eval.commands.compare import command
 from eval.datasets import load_dataset
 from eval.domain import Answered, CitedSource, Hit, Retrieved
+from eval.measures.pairing import made_differently
 from eval.runs import DatasetUsed, Run, new_run
 from service.domain import TopicId
 from service.errors import Rejected
@@ -192,6 +193,21 @@ def test_what_is_missing_counts_as_zero_and_is_said(home: Path, dataset: Path) -
     answer = compared(before.folder, after.folder)
     assert "35 of 60 questions are missing" in answer["warnings"][0]
     assert (row(answer, "topic Hit@1")["n"], row(answer, "topic Hit@1")["difference"]) == (50, -0.5)
+
+
+def test_what_two_runs_were_made_with_is_told_where_it_differs(home: Path, dataset: Path) -> None:
+    one = a_run(home, dataset, {"hybrid": plain}, {"neighbours": False}, followups="full").record
+    changed = {
+        "git": "a" * 40 + "-dirty",
+        "models": {**one.models, "reranker": "other"},
+        "options": {"dataset": "moved"},
+    }
+    told = made_differently(one.model_copy(update={"git": "b" * 40}), one.model_copy(update=changed), [])
+    assert told == [
+        "git: bbbbbbbbbbbb -> aaaaaaaaaaaa-dirty",
+        f"reranker: {one.models['reranker']} -> other",
+        "option followups: full -> None",
+    ]
 
 
 def test_limited_runs_are_compared_on_what_both_were_asked(home: Path, dataset: Path) -> None:
