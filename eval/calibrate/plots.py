@@ -54,7 +54,7 @@ def _risk(study: Study, limits: Limits) -> Figure:
         capsize=3,
         label="chosen, on unseen topics",
     )
-    axes.axhline(limits.max_wrong, color="0.5", linewidth=1, linestyle="-.")
+    axes.axhline(limits.max_wrong, color="0.5", linewidth=1, linestyle="-.", label="stated limits")
     axes.axvline(1 - limits.max_lost, color="0.5", linewidth=1, linestyle="-.")
     axes.set(xlim=(0, 1.02), ylim=(0, 1))
     _legend(axes)

@@ -1,7 +1,7 @@
 """Where the borders of the zones lie: chosen from a stated risk and coverage, on scores and what was right."""
 
 from dataclasses import dataclass
-from math import ceil, nextafter
+from math import ceil
 
 import numpy as np
 
@@ -36,22 +36,27 @@ class Point:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trade:
-    """What each border costs, the lowest first: `wrong` among the `answered`, and `lost`, by border."""
+    """What answering from each score on costs, the lowest first: `wrong` among the `answered`, and `lost`."""
 
-    borders: Floats
+    levels: Floats
     answered: Floats
     wrong: Floats
     lost: Floats
 
+    def border(self, at: int) -> float:
+        """A plain number between that level and the one below; the lowest level itself."""
+        return _between(float(self.levels[at - 1]), float(self.levels[at])) if at else float(self.levels[0])
+
 
 def trade(scores: Floats, right: Truths) -> Trade:
-    """Every border that parts the questions differently; minus infinity is never answered. One score at least."""
-    levels = np.unique(scores[np.isfinite(scores)])
-    answered = np.array([(scores >= level).sum() for level in levels], dtype=np.float64)
-    kept = np.array([(right & (scores >= level)).sum() for level in levels], dtype=np.float64)
-    below = np.concatenate(([nextafter(levels[0], -np.inf)], levels[:-1]))
-    borders = np.array([_between(low, high) for low, high in zip(below, levels, strict=True)])
-    return Trade(borders, answered, 1.0 - kept / answered, 1.0 - kept / max(1, int(right.sum())))
+    """Every level that parts the questions differently; minus infinity is never answered. One score at least."""
+    order = np.argsort(scores, kind="stable")
+    levels, firsts = np.unique(scores[order], return_index=True)
+    listed = np.isfinite(levels)
+    answered = (len(scores) - firsts).astype(np.float64)
+    kept = np.cumsum(right[order][::-1])[::-1][firsts].astype(np.float64)
+    lost = 1.0 - kept / max(1, int(right.sum()))
+    return Trade(levels[listed], answered[listed], (1.0 - kept / answered)[listed], lost[listed])
 
 
 def choose(scores: Floats, right: Truths, limits: Limits) -> Point:
@@ -71,10 +76,9 @@ def choose(scores: Floats, right: Truths, limits: Limits) -> Point:
     at = int(np.argmin(strain)) if met else int(np.flatnonzero(costs.lost <= limits.max_lost)[-1])
     sure = (costs.wrong <= limits.max_wrong_normal) & (costs.answered >= ceil(1 / limits.max_wrong_normal))
     sure[:at] = False
-    highest, lowest = float(scores[np.isfinite(scores)].max()), float(costs.borders[0])
-    beyond = _between(highest + (highest - lowest), highest + 1.5 * (highest - lowest) + 1e-3)
-    normal = float(costs.borders[np.argmax(sure)]) if sure.any() else beyond
-    return Point(Borders(float(costs.borders[at]), normal), met, bool(sure.any()))
+    lowest, highest = float(costs.levels[0]), float(costs.levels[-1])
+    normal = costs.border(int(np.argmax(sure))) if sure.any() else round(2 * highest - lowest + 0.005, 2)
+    return Point(Borders(costs.border(at), normal), met, bool(sure.any()))
 
 
 def _between(low: float, high: float) -> float:

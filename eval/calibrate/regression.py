@@ -33,16 +33,25 @@ def fit(features: Floats, truths: Truths, *, l2: float = L2) -> Linear:
     means, deviations = features.mean(axis=0), features.std(axis=0)
     varies = deviations > 1e-12
     scale = np.where(varies, deviations, 1.0)
-    standard = np.where(varies, (features - means) / scale, 0.0)
+    inputs = np.hstack([np.ones((len(features), 1)), np.where(varies, (features - means) / scale, 0.0)])
     targets = truths.astype(np.float64)
+    penalty = np.full(inputs.shape[1], l2)
+    penalty[0] = 0.0
 
-    def loss(parameters: Floats) -> tuple[float, Floats]:
-        bias, weights = parameters[0], parameters[1:]
-        odds = standard @ weights + bias
-        missed = expit(odds) - targets
-        value = np.logaddexp(0.0, odds).sum() - odds @ targets + l2 / 2 * weights @ weights
-        return float(value), np.concatenate(([missed.sum()], standard.T @ missed + l2 * weights))
+    def loss(weights: Floats) -> float:
+        odds = inputs @ weights
+        return float(np.logaddexp(0.0, odds).sum() - odds @ targets + penalty @ weights**2 / 2)
 
-    found = minimize(loss, np.zeros(features.shape[1] + 1), jac=True, method="L-BFGS-B", options={"gtol": 1e-7})
-    weights = np.where(varies, found.x[1:] / scale, 0.0)
-    return Linear(float(found.x[0] - means @ weights), weights)
+    def slope(weights: Floats) -> Floats:
+        steepest: Floats = inputs.T @ (expit(inputs @ weights) - targets) + penalty * weights
+        return steepest
+
+    def curvature(weights: Floats) -> Floats:
+        chances = expit(inputs @ weights)
+        bent: Floats = (inputs.T * (chances * (1.0 - chances))) @ inputs + np.diag(penalty)
+        return bent
+
+    start = np.zeros(inputs.shape[1])
+    found = minimize(loss, start, method="trust-exact", jac=slope, hess=curvature, options={"gtol": 1e-6}).x
+    weights = np.where(varies, found[1:] / scale, 0.0)
+    return Linear(float(found[0] - means @ weights), weights)

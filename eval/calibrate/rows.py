@@ -6,6 +6,7 @@ from typing import Any
 from eval.calibrate.effect import Effect
 from eval.calibrate.points import Point
 from eval.calibrate.study import TOP, Study
+from eval.calibrate.synthetic import Proof
 from eval.domain import Interval, Labels, Measured
 
 
@@ -67,6 +68,25 @@ def points(studies: Sequence[Study]) -> dict[str, Any]:
             "borders": {TOP: _point(study.point)} | {model.name: _point(model.point) for model in study.models},
         }
         for study in studies
+    }
+
+
+def proof_row(proof: Proof) -> dict[str, Any]:
+    """One reading of the synthetic scores: its optimum, and what was found."""
+    best, test = proof.optimum, proof.found.test
+    return {
+        "deviation": proof.scores.deviation,
+        "answerable": proof.scores.answerable,
+        "n": len(proof.found.sample.ids),
+        "optimum": {
+            "weak": best.weak,
+            "wrong": best.wrong,
+            "lost": best.lost,
+            "limits_allowed": best.allowed,
+            "least_lost": best.least_lost,
+        },
+        "found": _point(proof.found.point) | {"weak_by_chance": [proof.fresh_low, proof.fresh_high]},
+        "test": {"wrong": test.wrong.value, "lost": test.lost.value},
     }
 
 

@@ -9,7 +9,7 @@ from eval.calibrate.points import Limits, Point
 from eval.calibrate.rows import effects, shares
 from eval.calibrate.sample import Regime
 from eval.calibrate.study import TOP, Study
-from eval.calibrate.synthetic import QUESTIONS, Proof
+from eval.calibrate.synthetic import Proof
 from eval.domain import Interval
 
 TITLES = {
@@ -54,39 +54,26 @@ def verdict(study: Study, limits: Limits) -> list[str]:
 
 
 def show_proofs(proofs: Sequence[Proof], limits: Limits, console: Console) -> None:
-    """Print what was found on synthetic scores beside the optimum of their densities."""
-    table = Table(
-        title=f"answerable N(2.5, sd), not answerable N(-4, sd), {QUESTIONS:,} questions; "
-        f"limits: wrong {limits.max_wrong:.0%}, lost {limits.max_lost:.0%}",
-        title_justify="left",
-    )
-    for name in (
-        "sd",
-        "answerable",
-        "limits",
-        "border: best",
-        "found",
-        "by chance",
-        "wrong: best",
-        "test",
-        "lost: best",
-    ):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("test", justify="right", no_wrap=True)
-    for proof in proofs:
-        best, test = proof.optimum, proof.found.test
-        table.add_row(
-            f"{proof.scores.deviation:.2f}",
-            f"{proof.scores.answerable:.0%}",
-            "can be met" if best.allowed else f"not: {best.least_lost:.1%} lost",
-            f"{best.weak:+.2f}",
-            f"{proof.found.point.borders.weak:+.2f}",
-            f"{proof.fresh_low:+.2f} to {proof.fresh_high:+.2f}",
-            f"{best.wrong:.1%}",
-            _share(test.wrong),
-            f"{best.lost:.1%}",
-            _share(test.lost),
-        )
+    """Print what was found on synthetic scores beside the optimum of their densities, a column a reading."""
+    title = f"Synthetic scores: wrong <= {limits.max_wrong:.0%}, lost <= {limits.max_lost:.0%}"
+    heads = [f"N(2.5 | -4, sd {one.scores.deviation:.2f}), {one.scores.answerable:.0%} answerable" for one in proofs]
+    table = _table(title, "", *heads)
+    best, tests = [one.optimum for one in proofs], [one.found.test for one in proofs]
+    rows: dict[str, list[str]] = {
+        "questions": [f"{len(one.found.sample.ids):,}" for one in proofs],
+        "do the scores allow both limits": ["yes" if one.allowed else "no" for one in best],
+        "least lost at that wrong": [f"{one.least_lost:.1%}" for one in best],
+        "best border": [f"{one.weak:+.2f}" for one in best],
+        "border found": [f"{one.found.point.borders.weak:+.2f}" for one in proofs],
+        "where chance puts it (95 %)": [f"{one.fresh_low:+.2f} to {one.fresh_high:+.2f}" for one in proofs],
+        "wrong, best": [f"{one.wrong:.1%}" for one in best],
+        "wrong, test": [_share(one.wrong) for one in tests],
+        "lost, best": [f"{one.lost:.1%}" for one in best],
+        "lost, test": [_share(one.lost) for one in tests],
+        "wrong among normal, test": [_share(one.wrong_normal) for one in tests],
+    }
+    for name, cells in rows.items():
+        table.add_row(name, *cells)
     console.print(table)
 
 
