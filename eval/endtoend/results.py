@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 WIDTH = 140
 """Columns of a table that is not shown on a wider terminal."""
 
+MOST_COLUMNS = 10
+
 MILLISECONDS = " ms"
 """How the name of a time ends."""
 
@@ -46,7 +48,7 @@ def report(run: Run, measures: Sequence[Measured], **more: object) -> dict[str, 
 
 
 def show_measures(run: Run, measures: Sequence[Measured]) -> None:
-    """For each system a line a measure and a column a slice, then its times."""
+    """For each system a line a measure and a column a slice, or the other way where there are many; then its times."""
     from rich.console import Console
     from rich.text import Text
 
@@ -76,20 +78,27 @@ def show_faults(title: str, lines: Sequence[str]) -> None:
 
 def _values(system: str, measures: Sequence[Measured]) -> "Table":
     slices = list(dict.fromkeys(one.slice for one in measures))
-    table = _table(
-        system, *(heading for name in slices for heading in ([name, "95 %", "n"] if name == ALL else [name]))
-    )
+    names = list(dict.fromkeys(one.measure for one in measures))
     found = {(one.measure, one.slice): one for one in measures}
-    for measure in dict.fromkeys(one.measure for one in measures):
-        table.add_row(measure, *(cell for name in slices for cell in _cells(found.get((measure, name)), name)))
+    if len(slices) > MOST_COLUMNS:
+        table = _table(system, *(heading for name in names for heading in (name, "95 %", "n")))
+        for part in slices:
+            table.add_row(part, *(cell for name in names for cell in _cells(found.get((name, part)), whole=True)))
+        return table
+    table = _table(
+        system, *(heading for part in slices for heading in ((part, "95 %", "n") if part == ALL else (part,)))
+    )
+    for name in names:
+        table.add_row(name, *(cell for part in slices for cell in _cells(found.get((name, part)), whole=part == ALL)))
     return table
 
 
-def _cells(one: Measured | None, name: str) -> list[str]:
+def _cells(one: Measured | None, *, whole: bool) -> list[str]:
+    """A value, and where it is to be shown `whole` its interval and the number of its cases."""
     if one is None:
-        return ["", "", ""] if name == ALL else [""]
+        return [""] * (3 if whole else 1)
     value = f"{one.interval.value:.3f}"
-    return [value, f"{one.interval.low:.2f}-{one.interval.high:.2f}", str(one.n)] if name == ALL else [value]
+    return [value, f"{one.interval.low:.2f}-{one.interval.high:.2f}", str(one.n)] if whole else [value]
 
 
 def _times(measures: Sequence[Measured]) -> "Table":
