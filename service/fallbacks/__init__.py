@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from service.domain import Mode, Zone
 from service.settings import Settings
+from service.settings.models import WhenDown
 from service.store.pool import RECONNECT_SECONDS
 from service.webhook.route import STORE_SECONDS
 from service.wiring.models import PROOF_CALLS
@@ -60,7 +61,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """One row. `note` stands in the trace; `mode` and `best_zone` are of an answer given in spite of the fault.
+    """One row. `notes` stand in the trace; `mode` and `best_zone` are of an answer given in spite of the fault.
 
     `up` is what `ariane_part_up` shows of the part meanwhile. `within` bounds what the fault adds to the answer while
     it lasts; for forum and database, without which nothing is answered, how soon after its end the answer comes.
@@ -74,18 +75,20 @@ class Fallback:
     recorded: str
     counted: tuple[Counted, ...]
     within: Bound
-    note: str | None = None
+    notes: tuple[str, ...] = ()
     mode: Mode = Mode.RERANKED
     best_zone: Zone = Zone.NORMAL
     up: bool = False
+    when_down: WhenDown | None = None
+    """The setting under which the row holds, where it depends on it."""
 
 
 def _counted(name: str, **labels: str) -> Counted:
     return Counted(f"ariane_{name}", tuple(labels.items()))
 
 
-def _without(part: Part, error: str) -> Counted:
-    return _counted("fallbacks_total", part=part.value, error=error)
+def _without(part: str, error: str) -> Counted:
+    return _counted("fallbacks_total", part=part, error=error)
 
 
 _ANSWER_RETRIED = _counted("jobs_total", task="answer_post", result="retried")
@@ -117,7 +120,7 @@ _EMBEDDER = Fallback(
         f"{PROOF_CALLS + 1} × `models.embedder.timeout_seconds`: a proof under way, at most {PROOF_CALLS}, and its own \
 call; 0 while the breaker is open",
     ),
-    note="embedder_down",
+    notes=("embedder_down",),
     mode=Mode.KEYWORD,
 )
 _RERANKER = Fallback(
@@ -136,18 +139,17 @@ _RERANKER = Fallback(
         f"{PROOF_CALLS + 1} × `models.reranker.timeout_seconds`: a proof under way, at most {PROOF_CALLS}, and its own \
 call; 0 while the breaker is open",
     ),
-    note="reranker_down",
+    notes=("reranker_down",),
     mode=Mode.RERANKER_DOWN,
     best_zone=Zone.WEAK,
 )
 _MODEL = Fallback(
     Part.MODEL,
     Fault.REFUSES,
-    member="quotes of the sources, or the list of them alone (`models.answerer.when_down`)",
+    member="quotes of the sources",
     posted="the quotes, in the zone of the reranker's logits",
     retried="nothing; an empty or cut draft once, with less evidence",
-    recorded="`model_down` in the trace's notes, its draft by `extractive, the model was down` (with `sources`: \
-`answerer_down` and `sources_alone`)",
+    recorded="`model_down` in the trace's notes, its draft by `extractive, the model was down`",
     counted=(
         _without(Part.MODEL, "transient"),
         _counted("answers_total", result="answered", zone="normal", mode="reranked"),
@@ -156,7 +158,17 @@ _MODEL = Fallback(
         lambda settings: settings.models.answerer.deadline_seconds,
         "`models.answerer.deadline_seconds`; 0 while the breaker is open",
     ),
-    note="model_down",
+    notes=("model_down",),
+    when_down=WhenDown.EXTRACTIVE,
+)
+_SOURCES_ALONE = replace(
+    _MODEL,
+    member="the list of the sources",
+    posted="the list, in the zone of the reranker's logits",
+    recorded="`answerer_down` and `sources_alone` in the trace's notes, which has no draft",
+    counted=(_without("answerer", "transient"), *_MODEL.counted[1:]),
+    notes=("answerer_down", "sources_alone"),
+    when_down=WhenDown.SOURCES,
 )
 _FORUM = Fallback(
     Part.FORUM,
@@ -192,8 +204,9 @@ _DATABASE = Fallback(
 
 
 def _model_rows(base: Fallback) -> tuple[Fallback, ...]:
+    without = dict(base.counted[0].labels)["part"]
     full = replace(
-        base, fault=Fault.TOO_MANY, counted=(_without(base.part, "busy"), *base.counted[1:]), up=True
+        base, fault=Fault.TOO_MANY, counted=(_without(without, "busy"), *base.counted[1:]), up=True
     )  # a full server lives: no breaker opens, no proof is doubted
     faults = (Fault.REFUSES, Fault.HANGS, Fault.ERROR, Fault.GARBAGE, Fault.DRIPS, Fault.DIES)
     return (*(replace(base, fault=fault) for fault in faults), full)
@@ -219,6 +232,7 @@ FALLBACKS: tuple[Fallback, ...] = (
     *_model_rows(_EMBEDDER),
     *_model_rows(_RERANKER),
     *_model_rows(_MODEL),
+    *_model_rows(_SOURCES_ALONE),
     _FORUM,
     *(replace(_FORUM, fault=fault) for fault in _SERVER_FAULTS),
     _FORUM_DIES,

@@ -46,7 +46,8 @@ def _section(part: Part) -> Iterator[str]:
     for alike in dict.fromkeys(map(_said, rows)):
         same = [row for row in rows if _said(row) == alike]
         faults = ", ".join(row.fault for row in same)
-        yield f"### It {faults}\n"
+        when = same[0].when_down
+        yield f"### It {faults}" + (f" (`models.answerer.when_down: {when}`)" if when else "") + "\n"
         for name, text in alike:
             yield f"- **{name}**: {text}"
         yield ""

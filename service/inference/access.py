@@ -33,7 +33,7 @@ class Access:
                 await self.turns.acquire(urgent=urgent)
         except TimeoutError:
             waiting = f"{self.turns.waiting} more calls wait"
-            raise Busy(f"{self.breaker.name}: no free turn in {timeout_seconds:g} s, {waiting}") from None
+            raise Busy(f"{self.breaker.name}: no free turn in {timeout_seconds:.3g} s, {waiting}") from None
         left = end - clock()
         try:
             with self.breaker.watch():
@@ -42,8 +42,8 @@ class Access:
                         yield
                 except TimeoutError as exc:
                     if left < timeout_seconds / 2:
-                        waited = f"the {left:.1f} s that the wait for a turn left of {timeout_seconds:g} s"
+                        waited = f"the {left:.1f} s that the wait for a turn left of {timeout_seconds:.3g} s"
                         raise Busy(f"{self.breaker.name}: no answer in {waited}") from exc
-                    raise Transient(f"{self.breaker.name}: no answer in {timeout_seconds:g} s") from exc
+                    raise Transient(f"{self.breaker.name}: no answer in {timeout_seconds:.3g} s") from exc
         finally:
             self.turns.release()

@@ -84,10 +84,10 @@ class TeiServer:
         """When a call that begins now must have ended, on the event loop's clock."""
         return asyncio.get_running_loop().time() + self._options.timeout_seconds
 
-    async def info(self, *, urgent: bool = True, until: float | None = None) -> TeiInfo:
+    async def info(self, *, urgent: bool = True) -> TeiInfo:
         """Model, version and limits, asked once (again after a batch was refused); raises as `post` does."""
         if self._info is None:
-            found = await self._ask("GET", "/info", None, urgent=urgent, suspect=False, until=until)
+            found = await self._ask("GET", "/info", None, urgent=urgent, suspect=False, until=None)
             if not isinstance(found, dict):
                 raise Transient(f"{self.name}: /info is no object")
             self._info = TeiInfo(
@@ -127,11 +127,11 @@ class TeiServer:
                 )
         async with self.access.call(urgent=urgent, timeout_seconds=seconds):
             try:
-                return await self._tries(method, path, body)
+                return await self._tries(method, path, body, asyncio.get_running_loop().time() + seconds)
             except Refused as exc:
                 raise self._translated(exc, path, suspect=suspect) from exc
 
-    async def _tries(self, method: str, path: str, body: Mapping[str, object] | None) -> object:
+    async def _tries(self, method: str, path: str, body: Mapping[str, object] | None, until: float) -> object:
         """Every call may be repeated: a pod that fails rests, and the next one is asked after a short, random wait.
 
         A pod among others may take half of the deadline, so that a silent one leaves time to ask another.
@@ -144,7 +144,7 @@ class TeiServer:
                 self._pods.failed(address)
                 wait = self._options.retry_base_seconds * 2 ** (attempt - 1) * self._rng.uniform(0.5, 1.5)
                 wait = max(wait, exc.retry_after_seconds or 0.0)
-                if attempt == self._options.attempts or wait > self._options.timeout_seconds:
+                if attempt == self._options.attempts or asyncio.get_running_loop().time() + wait >= until:
                     raise
             await asyncio.sleep(wait)
         raise AssertionError("unreachable: the last attempt returns or raises")

@@ -40,6 +40,7 @@ class TeiReranker:
         """Its calls, however small the server's batches are, share the deadline of one."""
         if not candidates:
             return []
+        limit = (await self._server.info()).max_batch
         until = self._server.deadline()
         query, texts = pairs(question, candidates, self._options)
 
@@ -50,7 +51,6 @@ class TeiReranker:
             if isinstance((await self._score(PROBE, [PROBE], suspect=False, until=until))[0], TextFailure):
                 raise Transient(f"{self._server.name}: no finite score for any pair")
 
-        limit = (await self._server.info(until=until)).max_batch
         scores = await in_batches(texts, call, limit=limit, probe=probe)
         failed = sum(isinstance(score, TextFailure) for score in scores)
         if failed == len(scores):

@@ -229,7 +229,7 @@ async def model_loop(
 ) -> AsyncIterator[ModelLoop]:
     """The loop on fakes behind doors, with a worker that runs; `user` is who it is to the database.
 
-    `changed` are settings by section (`reranker` is that part of `models`), over those of the tests.
+    `changed` are settings by section (`reranker` and `answerer` are those parts of `models`), over those of the tests.
     """
     async with AsyncExitStack() as stack:
         tei_embedder, fake_ollama = tei.FakeTei(embed=word_vector), ollama.FakeOllama(embed=word_vector)
@@ -317,7 +317,8 @@ def _settings(
                 "breaker_open_seconds": BREAKER_OPEN_SECONDS,
                 "embedder": {"kind": embedder, "url": _url(doors["embedder"]), **served_by},
                 "reranker": {"kind": "tei", "url": _url(doors["reranker"]), **served_by, **changed.get("reranker", {})},
-                "answerer": {"kind": "ollama", "url": _url(doors["model"]), "deadline_seconds": 2 * TIMEOUT_SECONDS},
+                "answerer": {"kind": "ollama", "url": _url(doors["model"]), "deadline_seconds": 2 * TIMEOUT_SECONDS}
+                | changed.get("answerer", {}),
                 **changed.get("models", {}),
             },
         }

@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from service.domain import Mode, Zone
 from service.fallbacks import FALLBACKS, Fallback, Fault, Part
+from service.settings.models import WhenDown
 from service.simulator.model import Post
 from tests.e2e.fallback_kit import SLACK_SECONDS, Log, gave_up, grown, new_database, part_up, unhandled, values
 from tests.e2e.model_loop import BREAKER_OPEN_SECONDS, REFUSALS, ModelLoop, drips, hangs, model_loop, until
@@ -31,10 +32,12 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
 async def running(
     request: pytest.FixtureRequest, server_url: str, template_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[ModelLoop]:
-    """The loop with this kind of embedder; every test leaves it healthy."""
+    """The loop with this kind of embedder (and way to go without the model); every test leaves it healthy."""
+    embedder, _, when_down = request.param.partition(", ")
     folder = tmp_path_factory.mktemp("loop")
     with new_database(server_url) as url:
-        async with model_loop(url, folder, embedder=request.param) as it:
+        answerer = {"when_down": when_down or WhenDown.EXTRACTIVE}
+        async with model_loop(url, folder, embedder=embedder, answerer=answerer) as it:
             yield it
 
 
@@ -86,8 +89,8 @@ async def check_healthy(it: ModelLoop, *posts: Post) -> None:
     assert max(it.answers(*it.asked)) == 1
 
 
-def rows(*parts: Part) -> pytest.MarkDecorator:
-    chosen = [row for row in FALLBACKS if row.part in parts]
+def rows(*parts: Part, when_down: WhenDown = WhenDown.EXTRACTIVE) -> pytest.MarkDecorator:
+    chosen = [row for row in FALLBACKS if row.part in parts and row.when_down in (None, when_down)]
     return pytest.mark.parametrize("row", chosen, ids=[f"{row.part} {row.fault}" for row in chosen])
 
 
@@ -100,6 +103,14 @@ async def test_a_question_while_a_server_fails(running: ModelLoop, row: Fallback
 @pytest.mark.parametrize("running", ["tei"], indirect=True)
 @rows(Part.EMBEDDER)
 async def test_a_question_while_the_other_embedder_fails(running: ModelLoop, row: Fallback, log: Log) -> None:
+    await ask_under(running, row, log)
+
+
+@pytest.mark.parametrize("running", ["ollama, sources"], indirect=True)
+@rows(Part.MODEL, when_down=WhenDown.SOURCES)
+async def test_a_question_while_the_model_fails_and_the_sources_speak(
+    running: ModelLoop, row: Fallback, log: Log
+) -> None:
     await ask_under(running, row, log)
 
 
@@ -134,8 +145,9 @@ async def ask_under(it: ModelLoop, row: Fallback, log: Log) -> None:
     trace = await it.trace(post)
     assert trace.mode is row.mode
     assert trace.zone is row.best_zone
-    assert trace.notes == ([row.note] if row.note else [])
-    assert ("model was down" in trace.drafted_by) == (row.part is Part.MODEL)
+    assert trace.notes == list(row.notes)
+    without = {WhenDown.EXTRACTIVE: "extractive, the model was down", WhenDown.SOURCES: ""}
+    assert trace.drafted_by == (without[row.when_down] if row.when_down else it.loop.settings.models.answerer.model)
     assert log.foreign() == []
     assert gave_up() == failed
 
@@ -161,7 +173,7 @@ async def test_without_embedder_and_reranker_nothing_is_answered(running: ModelL
     await running.answered(post)
     trace = await running.trace(post)
     assert (trace.mode, trace.zone) == (Mode.RERANKER_DOWN, Zone.ABSTAIN)
-    assert trace.notes == [row.note for row in lost]
+    assert trace.notes == [note for row in lost for note in row.notes]
     for row in lost:
         await mend(running, row)
     await check_healthy(running, post)

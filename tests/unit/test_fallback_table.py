@@ -5,6 +5,7 @@ from pathlib import Path
 from service.fallbacks import FALLBACKS, Fault, Part
 from service.fallbacks.__main__ import document
 from service.settings import Settings
+from service.settings.models import WhenDown
 
 PAGE = Path(__file__).parents[2] / "docs" / "fallbacks.md"
 
@@ -19,7 +20,10 @@ def test_every_part_has_one_row_for_every_fault() -> None:
         (part, fault) for part in Part if part is not Part.DATABASE for fault in servers
     ]
     expected += [(Part.DATABASE, fault) for fault in databases]
+    expected += [(Part.MODEL, fault) for fault in servers]  # one for each way to go without it
     assert sorted((row.part, row.fault) for row in FALLBACKS) == sorted(expected)
+    ways = {(row.fault, row.when_down) for row in FALLBACKS if row.part is Part.MODEL}
+    assert ways == {(fault, when) for fault in servers for when in WhenDown}
 
 
 def test_every_bound_follows_the_settings() -> None:
