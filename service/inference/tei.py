@@ -118,20 +118,18 @@ class TeiServer:
         suspect: bool,
         until: float | None,
     ) -> object:
-        seconds = self._options.timeout_seconds
-        if until is not None:
-            seconds = until - asyncio.get_running_loop().time()
-            if seconds <= 0:
-                raise Transient(
-                    f"{self.name}: its answers to the calls before took {self._options.timeout_seconds:g} s"
-                )
+        end = self.deadline() if until is None else until
+        seconds = end - asyncio.get_running_loop().time()
+        if seconds <= 0:
+            whole = self._options.timeout_seconds
+            raise Transient(f"{self.name}: its answers to the calls before took {whole:g} s")
         async with self.access.call(urgent=urgent, timeout_seconds=seconds):
             try:
-                return await self._tries(method, path, body, asyncio.get_running_loop().time() + seconds)
+                return await self._tries(method, path, body, end)
             except Refused as exc:
                 raise self._translated(exc, path, suspect=suspect) from exc
 
-    async def _tries(self, method: str, path: str, body: Mapping[str, object] | None, until: float) -> object:
+    async def _tries(self, method: str, path: str, body: Mapping[str, object] | None, end: float) -> object:
         """Every call may be repeated: a pod that fails rests, and the next one is asked after a short, random wait.
 
         A pod among others may take half of the deadline, so that a silent one leaves time to ask another.
@@ -144,7 +142,7 @@ class TeiServer:
                 self._pods.failed(address)
                 wait = self._options.retry_base_seconds * 2 ** (attempt - 1) * self._rng.uniform(0.5, 1.5)
                 wait = max(wait, exc.retry_after_seconds or 0.0)
-                if attempt == self._options.attempts or asyncio.get_running_loop().time() + wait >= until:
+                if attempt == self._options.attempts or asyncio.get_running_loop().time() + wait >= end:
                     raise
             await asyncio.sleep(wait)
         raise AssertionError("unreachable: the last attempt returns or raises")

@@ -1,0 +1,88 @@
+"""The models as settings wire them, on a server that a member's question shares with a backfill."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from functools import partial
+
+import pytest
+
+from service.domain import ChatMessage, Role
+from service.inference.access import Access
+from service.inference.breaker import Breaker
+from service.inference.ollama_chat import OllamaChatOptions, ollama_chat
+from service.inference.ollama_errors import ollama_client
+from service.inference.turns import Turns
+from service.settings.models import ModelSettings
+from service.wiring.models import UnprovedModels, unproved_models
+from tests.fakes.model_server import FakeServer, hashed_vector
+from tests.fakes.ollama import FakeOllama
+from tests.fakes.serving import Stage, served
+from tests.fakes.tei import FakeTei
+
+BATCH = 4
+BATCHES = 10
+TEXTS = [f"post number {n} of a long backfill" for n in range(BATCH * BATCHES)]
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[tuple[Stage, str]]:
+    stage = Stage()
+    with served(stage) as url:
+        yield stage, url
+
+
+@pytest.fixture
+async def stack() -> AsyncIterator[AsyncExitStack]:
+    async with AsyncExitStack() as stack:
+        yield stack
+
+
+def wired(kind: str, url: str, stack: AsyncExitStack) -> UnprovedModels:
+    embedder = {"kind": kind, "profile": "bge-m3", "url": url, "batch_texts": BATCH}
+    return unproved_models(ModelSettings.model_validate({"embedder": embedder}), stack)
+
+
+def fake_of(kind: str) -> FakeServer:
+    embed = partial(hashed_vector, dimensions=1024)
+    if kind == "tei":
+        return FakeTei(embed=embed, max_batch=BATCH, seconds=0.02)
+    return FakeOllama(embed=embed, seconds=0.02)
+
+
+@pytest.mark.parametrize(("kind", "path", "field"), [("ollama", "/api/embed", "input"), ("tei", "/embed", "inputs")])
+async def test_a_question_waits_for_one_batch_of_a_backfill_at_most(
+    stage: tuple[Stage, str], stack: AsyncExitStack, kind: str, path: str, field: str
+) -> None:
+    fake = fake_of(kind)
+    stage[0].on = fake
+    models = wired(kind, stage[1], stack)
+    backfill = [asyncio.create_task(models.embedder.embed_passages(TEXTS)) for _ in range(6)]
+    while len(fake.posted(path)) < BATCHES:
+        await asyncio.sleep(0.001)
+    before = len(fake.posted(path))
+    await models.embedder.embed_query("why does the valve leak?")
+    sent = [body[field] for body in fake.posted(path)]
+    assert sent.index(["why does the valve leak?"]) <= before + 1, "6 x 10 batches wait; the question goes before them"
+    made = await asyncio.gather(*backfill)
+    assert [len(one) for one in made] == [len(TEXTS)] * 6
+
+
+async def test_a_generation_does_not_wait_for_a_backfill_nor_the_backfill_for_it(
+    stage: tuple[Stage, str], stack: AsyncExitStack
+) -> None:
+    """Ollama runs each model on its own; the model's turns are its own too."""
+    fake = fake_of("ollama")
+    stage[0].on = fake
+    models = wired("ollama", stage[1], stack)
+    client = await stack.enter_async_context(ollama_client(stage[1], timeout_seconds=5))
+    chat = ollama_chat(client, Access(Turns(1), Breaker("chat")), OllamaChatOptions("qwen3:30b-a3b-q6k"))
+    backfill = asyncio.create_task(models.embedder.embed_passages(TEXTS))
+    while len(fake.posted("/api/embed")) < 2:
+        await asyncio.sleep(0.001)
+    before = len(fake.posted("/api/embed"))
+    await chat.complete([ChatMessage(Role.USER, "Why?")], max_tokens=50, temperature=0, timeout_seconds=5)
+    paths = [path for path, _ in fake.seen]
+    assert paths.index("/api/chat") <= before + 1
+    assert not backfill.done()
+    assert len(await backfill) == len(TEXTS)
