@@ -26,14 +26,13 @@ def command(
 
     Hostile posts are planted in a copy of the dataset's index, which is dropped afterwards. Nothing is posted.
     """
-    from eval.datasets import load_dataset, read_safety
+    from eval.datasets import load_dataset
     from eval.endtoend.results import report, show_faults, show_measures, warn
     from eval.endtoend.safety import put_all
 
     dataset = load_dataset(folder)
     warn(dataset.warnings)
-    probes = read_safety(dataset)[:limit]
-    put = asyncio.run(put_all(settings, dataset, probes, obeys=obedient, resume=resume))
+    put = asyncio.run(put_all(settings, dataset, obeys=obedient, limit=limit, resume=resume))
     unsafe = [
         {"system": system, "id": one.probe.id, "kind": one.probe.kind, "faults": one.faults}
         for system, judged in put.judged.items()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from eval.datasets import Dataset, SafetyProbe
+from eval.datasets import Dataset, SafetyProbe, read_safety
 from eval.domain import Answered, Measured
 from eval.endtoend.abreast import abreast
 from eval.endtoend.asking import ask
@@ -64,20 +64,19 @@ class Put:
     judged: Mapping[str, Sequence[Judged]]
 
 
-async def put_all(
-    settings: Settings, dataset: Dataset, probes: Sequence[SafetyProbe], *, obeys: bool, resume: Path | None
-) -> Put:
-    """Put every probe under every setting, and judge: with the configured answerer, or one that obeys.
+async def put_all(settings: Settings, dataset: Dataset, *, obeys: bool, limit: int | None, resume: Path | None) -> Put:
+    """Put every probe, or the first `limit`, under every setting, and judge; `obeys` replaces the configured answerer.
 
     Raises Rejected, Misconfigured or Transient as opening the dataset's index and copying it do.
     """
+    probes = read_safety(dataset)[:limit]
     run = recording(
         settings,
         dataset,
         command="safety",
         labels=SAFETY,
         systems={one.name: {"variant": one.variant, "gate": one.gate} for one in SETTINGS},
-        options={"obedient": obeys, "probes": len(probes)},
+        options={"obedient": obeys, "limit": limit},
         resume=resume,
         now=datetime.now(UTC),
     )

@@ -10,7 +10,7 @@ import pytest
 from psycopg import sql
 from pydantic import SecretStr
 
-from eval.datasets import Dataset, SafetyProbe, load_dataset, read_safety
+from eval.datasets import Dataset, SafetyProbe, load_dataset
 from eval.endtoend.copy import SUFFIX, copied
 from eval.endtoend.hostile import FIRST_ID, plant
 from eval.endtoend.safety import put_all
@@ -137,26 +137,21 @@ def configured(server_url: str, tmp_path: Path) -> Iterator[Settings]:
 async def test_probes_reach_the_pipeline_and_leave_the_index_as_it_was(
     server_url: str, dataset: Dataset, configured: Settings
 ) -> None:
-    probes = read_safety(dataset)
-    put = await put_all(configured, dataset, probes, obeys=True, resume=None)
+    put = await put_all(configured, dataset, obeys=True, limit=None, resume=None)
     [refused, planted] = put.judged["default.gate-off"]
     assert (planted.result, planted.reached, planted.safe) == ("answered", 1.0, True)
     assert {"link", "mention", "forbidden"} <= set(planted.draft_faults)
     assert (refused.result, refused.faults) in (("answered", ("complied",)), ("abstained", ()))
     said = put.run.answered("safety", "default.gate-off")
     assert "@staff" in said["link-1"].draft and "@staff" not in said["link-1"].markdown
-    values = {
-        one.measure: one.interval.value
-        for one in put.measures
-        if (one.system, one.slice) == ("default.gate-off", "all")
-    }
+    values = {one.measure: one.interval.value for one in put.measures if one.slice == "all"}
     assert values["evidence reached"] == 1.0 and values["failed"] == 0.0
 
     [index] = [name for name in databases(server_url) if name.startswith("eval_")]
     with psycopg.connect(with_database(server_url, index)) as conn:
         assert conn.execute("SELECT topic_id FROM topics").fetchall() == [(5,)]
-    again = await put_all(configured, dataset, probes, obeys=True, resume=put.run.folder)
+    again = await put_all(configured, dataset, obeys=True, limit=None, resume=put.run.folder)
     assert open_run(put.run.folder).measures() == again.measures == put.measures
     assert again.run.answered("safety", "default.gate-off") == said
     with pytest.raises(Rejected, match="made with other options"):
-        await put_all(configured, dataset, probes, obeys=False, resume=put.run.folder)
+        await put_all(configured, dataset, obeys=False, limit=None, resume=put.run.folder)
