@@ -55,8 +55,13 @@ def trade(scores: Floats, right: Truths) -> Trade:
     listed = np.isfinite(levels)
     answered = (len(scores) - firsts).astype(np.float64)
     kept = np.cumsum(right[order][::-1])[::-1][firsts].astype(np.float64)
-    lost = 1.0 - kept / max(1, int(right.sum()))
-    return Trade(levels[listed], answered[listed], (1.0 - kept / answered)[listed], lost[listed])
+    held = float(right.sum())
+    return Trade(
+        levels[listed],
+        answered[listed],
+        ((answered - kept) / answered)[listed],
+        ((held - kept) / max(1.0, held))[listed],
+    )
 
 
 def choose(scores: Floats, right: Truths, limits: Limits) -> Point:
@@ -77,7 +82,7 @@ def choose(scores: Floats, right: Truths, limits: Limits) -> Point:
     sure = (costs.wrong <= limits.max_wrong_normal) & (costs.answered >= ceil(1 / limits.max_wrong_normal))
     sure[:at] = False
     lowest, highest = float(costs.levels[0]), float(costs.levels[-1])
-    normal = costs.border(int(np.argmax(sure))) if sure.any() else round(2 * highest - lowest + 0.005, 2)
+    normal = costs.border(int(np.argmax(sure))) if sure.any() else round(2 * highest - lowest + 0.01, 2)
     return Point(Borders(costs.border(at), normal), met, bool(sure.any()))
 
 
