@@ -12,6 +12,7 @@ COMMANDS = {
     "compare": "Two runs side by side, with intervals and p-values.",
     "calibrate": "Fit the zones on a dataset, and write a profile.",
     "report": "A run as one page to read.",
+    "judge": "Hold runs against your limits; what passes may be switched on.",
     "new": "Draft a dataset from a forum's own index.",
 }
 

@@ -112,6 +112,7 @@ def new_run(
 ) -> Run:
     """A new folder with its run.json; `systems` are the switches of each system by its name."""
     made = _make_folder(runs_folder(settings), f"{now:%Y%m%d-%H%M%S}-{command}")
+    signature = configuration(settings)
     record = RunRecord(
         id=made.name,
         command=command,
@@ -119,7 +120,8 @@ def new_run(
         git=git_hash(),
         version=program_version(),
         settings=settings_fingerprint(settings),
-        signature=configuration(settings).sha256,
+        signature=signature.sha256,
+        parts={name: part.sha256 for name, part in signature.parts.items()},
         models=models_of(settings),
         dataset=dataset,
         seed=seed,

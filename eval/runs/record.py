@@ -29,7 +29,8 @@ class DatasetUsed(Entry):
 class RunRecord(Entry):
     """What decides a run's figures. `settings` is a fingerprint; `systems` are the systems' switches by name.
 
-    `signature` (SHA-256) is of the whole configuration, prompts included: what a verdict on the run is about.
+    `signature` (SHA-256) is of the whole configuration, prompts included: what a verdict on the run is about; `parts`
+    are the SHA-256 of its parts by name.
     """
 
     schema_: Literal[1] = Field(1, alias="schema")
@@ -41,6 +42,7 @@ class RunRecord(Entry):
     version: str
     settings: str
     signature: str = ""
+    parts: dict[str, str] = Field(default_factory=dict)
     models: dict[str, str]
     dataset: DatasetUsed
     seed: int

@@ -56,10 +56,11 @@ def set_flag(settings: Settings, name: str, value: str, why: str, by: str | None
     """
     if override and (name, value) != (PIPELINE, "on"):
         raise click.UsageError(f"--override is for {PIPELINE} on: nothing keeps you from the others")
-    asyncio.run(_set(settings, name, value, by or _system_user(), why, override))
+    asyncio.run(_set(settings, name, value, by or system_user(), why, override))
 
 
-def _system_user() -> str:
+def system_user() -> str:
+    """Who runs this command, as the system names him."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user id without a name

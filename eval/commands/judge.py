@@ -1,0 +1,74 @@
+"""`python -m eval judge`: whether runs meet the operator's limits, recorded as what posts_pipeline goes on by."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from eval.runs import Run, open_run, runs_folder
+from eval.verdict import Kept, judge, read_limits, verdict
+from service.commands.flags import system_user
+from service.commands.options import configured
+from service.demo.tested import ship
+from service.domain import EvaluationRun
+from service.errors import Rejected
+from service.settings import Settings
+from service.store.evaluations import EvaluationStore
+from service.wiring.database import open_database
+
+MISSED = 1
+
+
+@click.command("judge")
+@click.argument("names", metavar="RUN...", nargs=-1, required=True)
+@click.option("--limits", "file", required=True, type=click.Path(path_type=Path, dir_okay=False), help="A YAML file.")
+@click.option("--by", help="Who judges; the system user by default.")
+@click.option("--why", default="", help="A word on it, kept with the verdict.")
+@click.option("--ship", "shipping", is_flag=True, help="Write it into this checkout as the demo's, not to a database.")
+@configured
+def command(
+    settings: Settings, names: tuple[str, ...], file: Path, by: str | None, why: str, shipping: bool
+) -> int | None:
+    """Hold finished runs of one dataset against limits, and record the verdict on the present configuration.
+
+    A RUN is its folder, its id, or the name of its command (the newest one). Every limit met: posts_pipeline can be
+    switched on with `ariane flags set`. One missed: status 1, and answers under this configuration are held back.
+    """
+    limits = read_limits(file)
+    runs = [_opened(name, settings) for name in names]
+    kept = judge(runs, limits, settings)
+    made = verdict(runs, kept, settings, by=by or system_user(), reason=why)
+    _show(kept)
+    if shipping:
+        if not made.passed:
+            raise Rejected(f"not shipped: {made.reason}")
+        click.echo(f"written: {ship(made)}", err=True)
+    else:
+        asyncio.run(_record(settings, made))
+        click.echo(f"recorded: {'passed' if made.passed else 'failed'}, {made.reason}", err=True)
+    return None if made.passed else MISSED
+
+
+def _opened(name: str, settings: Settings) -> Run:
+    if Path(name).is_dir():
+        return open_run(Path(name))
+    newest = sorted(path for path in runs_folder(settings).glob(f"*-{name}*") if path.is_dir())
+    return open_run(newest[-1] if newest else runs_folder(settings) / Path(name).name)
+
+
+async def _record(settings: Settings, made: EvaluationRun) -> None:
+    async with open_database(settings, "eval") as pool:
+        await EvaluationStore(pool).record_run(made)
+
+
+def _show(kept: Sequence[Kept]) -> None:
+    table = Table("limit", "wanted", "found", "95 %", "n", "", box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for one in kept:
+        found = one.found.interval
+        ends = f"{found.low:.2f}-{found.high:.2f}"
+        met = "[green]met[/]" if one.met else "[bold red]missed[/]"
+        table.add_row(one.limit.name, one.limit.wanted, f"{found.value:.3f}", ends, str(one.found.n), met)
+    Console(highlight=False).print(table)
