@@ -6,12 +6,14 @@ from functools import partial
 
 from eval.systems.baselines import Bm25, Dense
 from eval.systems.documents import read_documents
+from eval.systems.legacy import Legacy
 from eval.systems.production import Parts, Production
 from eval.systems.question import Followups
 from eval.systems.search import SharedSearch
 from eval.systems.system import System
 from eval.systems.vectors import QueryVectors
 from service.settings import Channel
+from service.store.topic_search import TopicSearchStore
 from service.wiring.answering import Answering
 
 BASELINES = ("bm25", "dense")
@@ -27,8 +29,11 @@ _PRODUCTION: dict[str, Callable[[Parts], System]] = {
 EMBEDDING = frozenset({"dense", "vector", "rrf", "reranked"})
 """Those that need the questions' vectors."""
 
-SYSTEMS = (*BASELINES, *_PRODUCTION)
-"""bm25 and dense are baselines apart from the service; keyword-reranked is what serves while the embedder is down."""
+LEGACY = "legacy"
+
+SYSTEMS = (*BASELINES, LEGACY, *_PRODUCTION)
+"""bm25 and dense are baselines apart from the service; legacy is its path without the posts pipeline, before reranking;
+keyword-reranked is what serves while the embedder is down."""
 
 
 async def open_systems(
@@ -38,6 +43,8 @@ async def open_systems(
     max_chars = at.settings.retrieval.question_chars
     parts = Parts(vectors, SharedSearch(at.stages.search), at.stages.reranker, at.settings.retrieval, followups)
     made: dict[str, System] = {name: make(parts) for name, make in _PRODUCTION.items() if name in names}
+    if LEGACY in names:
+        made[LEGACY] = Legacy(TopicSearchStore(at.pool), at.settings.retrieval, followups)
     if set(names) & set(BASELINES):
         documents = await read_documents(at.pool, vectors.profile)
         if "bm25" in names:

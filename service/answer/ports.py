@@ -98,6 +98,36 @@ class Search(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class TopicMatch:
+    """A topic that holds words of a question, and its best post for them, whose `bm25` is the whole topic's.
+
+    `weights` are the inverse document frequencies of the words it holds, `asked` the sum over all the words.
+    """
+
+    candidate: Candidate
+    weights: Mapping[str, float]
+    asked: float
+
+
+class TopicSearch(Protocol):
+    """The index by whole topics: what the legacy path searches."""
+
+    async def keyword_topics(
+        self,
+        lexemes: Sequence[str],
+        limit: int,
+        *,
+        words: int,
+        exclude_from: tuple[TopicId, int] | None = None,
+    ) -> list[TopicMatch]:
+        """The `limit` topics of highest BM25 of their whole text over the `words` rarest of these lexemes.
+
+        `exclude_from` as for Search: a topic is then what stood in it before.
+        """
+        ...
+
+
 class AnsweringMode(StrEnum):
     OFF = "off"
     SHADOW = "shadow"

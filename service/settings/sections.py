@@ -103,6 +103,13 @@ class RetrievalSettings(Section):
     )
     candidates: int = Field(25, ge=1, le=200, description="Posts kept of each channel, and sent to the reranker.")
     rrf_k: int = Field(60, ge=1, description="Constant of reciprocal rank fusion.")
+    legacy_words: int = Field(8, ge=1, description="Rarest words of a question that the legacy path searches.")
+    legacy_gate_percent: int = Field(
+        50, ge=0, le=100, description="Of their weight, what a topic without any of them in its title must hold."
+    )
+    legacy_boost_percent: int = Field(
+        100, ge=0, le=1000, description="How much a title, and a topic's text, that hold all of them raise it."
+    )
     max_sources: int = Field(6, ge=1, le=20, description="Threads shown to the answerer, one post each.")
     excerpt_chars: int = Field(300, ge=50, description="What the reranker reads of a post.")
     evidence_chars: int = Field(1250, ge=100, description="What the answerer reads of a post.")

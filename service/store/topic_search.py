@@ -1,0 +1,102 @@
+"""Keyword search by whole topics, over what the public sees at this moment: the legacy path's."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+from psycopg.rows import dict_row
+
+from service.answer.ports import TopicMatch
+from service.domain import Candidate, TopicId
+from service.store.pool import Pool, connection
+from service.store.search import K1, B
+
+_COLUMNS = tuple(one.name for one in fields(Candidate))
+
+_TOPICS = """
+WITH corpus AS (
+    SELECT count(*) AS posts, greatest(avg(length), 1)::float8 AS post_length,
+           greatest(sum(length)::float8 / greatest(count(DISTINCT topic_id), 1), 1) AS topic_length
+    FROM posts WHERE refusal IS NULL
+), asked AS (
+    SELECT lexeme, ln(1 + (greatest(corpus.posts, rare.posts) - rare.posts + 0.5::float8)
+                          / (rare.posts + 0.5::float8)) AS idf
+    FROM corpus, (
+        SELECT lexeme, posts FROM document_frequencies WHERE lexeme = ANY(%(lexemes)s) AND posts > 0
+        ORDER BY posts, lexeme LIMIT %(words)s
+    ) AS rare
+), held AS (
+    SELECT topic_id, post_id, lexeme, idf, tf, postings.length
+    FROM asked JOIN postings USING (lexeme) JOIN public_posts USING (post_id)
+    WHERE NOT (topic_id = %(asking_topic)s AND post_number >= %(from_number)s)
+      AND NOT (topic_id = %(left_topic)s AND post_number = %(left_number)s)
+), lengths AS (
+    SELECT topic_id, sum(length)::float8 AS length FROM posts
+    WHERE refusal IS NULL AND topic_id IN (SELECT topic_id FROM held)
+      AND NOT (topic_id = %(asking_topic)s AND post_number >= %(from_number)s)
+      AND NOT (topic_id = %(left_topic)s AND post_number = %(left_number)s)
+    GROUP BY topic_id
+), scored AS (
+    SELECT topic_id, array_agg(lexeme ORDER BY lexeme) AS words, array_agg(idf ORDER BY lexeme) AS weights,
+           sum(idf * tf * (%(k1)s::float8 + 1) / (
+               tf + %(k1)s::float8 * (1 - %(b)s::float8 + %(b)s::float8 * length / topic_length)
+           )) AS bm25
+    FROM (SELECT topic_id, lexeme, idf, sum(tf)::float8 AS tf FROM held GROUP BY topic_id, lexeme, idf) AS counted
+    JOIN lengths USING (topic_id), corpus
+    GROUP BY topic_id ORDER BY bm25 DESC, topic_id LIMIT %(limit)s
+), best AS (
+    SELECT DISTINCT ON (topic_id) topic_id, post_id
+    FROM (
+        SELECT topic_id, post_id, sum(idf * tf * (%(k1)s::float8 + 1) / (
+            tf + %(k1)s::float8 * (1 - %(b)s::float8 + %(b)s::float8 * length / post_length)
+        )) AS score
+        FROM held JOIN scored USING (topic_id), corpus GROUP BY topic_id, post_id
+    ) AS posts_of ORDER BY topic_id, score DESC, post_id
+)
+SELECT public_posts.*, bm25, words, weights, (SELECT sum(idf) FROM asked) AS asked
+FROM scored JOIN best USING (topic_id) JOIN public_posts USING (topic_id, post_id) ORDER BY bm25 DESC, topic_id
+"""
+
+
+class TopicSearchStore:
+    """Matches `service.answer.ports.TopicSearch`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def keyword_topics(
+        self,
+        lexemes: Sequence[str],
+        limit: int,
+        *,
+        words: int,
+        exclude_from: tuple[TopicId, int] | None = None,
+        exclude_post: tuple[TopicId, int] | None = None,
+    ) -> list[TopicMatch]:
+        """The `limit` topics of highest BM25 of their whole public text over the `words` rarest of these lexemes.
+
+        Rare is counted in posts, as in the keyword channel; equal topics go to the lower id. `exclude_post` leaves out
+        one post and nothing behind it: what evaluation asks for.
+        """
+        asking_topic, from_number = exclude_from or (0, 0)  # topic ids start at 1
+        left_topic, left_number = exclude_post or (0, 0)
+        parameters = {
+            "lexemes": list(set(lexemes)),
+            "words": words,
+            "limit": limit,
+            "asking_topic": asking_topic,
+            "from_number": from_number,
+            "left_topic": left_topic,
+            "left_number": left_number,
+            "k1": K1,
+            "b": B,
+        }
+        async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(_TOPICS, parameters)
+            return [
+                TopicMatch(
+                    Candidate(**{name: row[name] for name in _COLUMNS if name in row}),
+                    dict(zip(row["words"], row["weights"], strict=True)),
+                    row["asked"],
+                )
+                async for row in cursor
+            ]
