@@ -55,7 +55,7 @@ def held(activated: Activation, on_change: OnChange) -> bool:
     """Whether answers are computed but not posted: unless active, or changed where the setting keeps them."""
     if activated.state is State.CHANGED:
         return on_change is not OnChange.KEEP
-    return activated.state not in (State.OFF, State.ACTIVE)  # off: nothing is answered at all
+    return activated.state not in (State.OFF, State.ACTIVE)  # off: this pipeline answers nothing
 
 
 def told(activated: Activation) -> str:
