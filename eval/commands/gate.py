@@ -2,17 +2,12 @@
 
 import json
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from service.commands.options import configured
 from service.settings import Settings
-
-if TYPE_CHECKING:
-    from eval.endtoend.gating import Decide
 
 
 @click.command("gate")
@@ -27,7 +22,7 @@ def command(settings: Settings, folder: Path, as_json: bool) -> None:
     Every message that it judges wrongly is listed by its id, with the rule and the words that declined it.
     """
     from eval.datasets import load_dataset, read_gate
-    from eval.endtoend.gating import SYSTEM, decide_all, measured_decisions
+    from eval.endtoend.gating import SYSTEM, decide_all, decider, measured_decisions
     from eval.endtoend.recording import recording
     from eval.endtoend.results import report, show_faults, show_measures, warn
     from eval.measures.rows import GATE
@@ -68,12 +63,3 @@ def command(settings: Settings, folder: Path, as_json: bool) -> None:
     else:
         show_measures(run, measures)
         show_faults("wrong", [f"{one['id']}  {one['kind']}  {one['rule']}  {one['span']}".rstrip() for one in wrong])
-
-
-def decider(settings: Settings) -> "Decide":
-    """The gate as the settings have it; raises Misconfigured for a rule that can't be used."""
-    from service.answer.gate.compiled import build_gate
-    from service.answer.gate.match import decide
-    from service.answer.gate.rules import rule_files
-
-    return partial(decide, build_gate(rule_files("")))

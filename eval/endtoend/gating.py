@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -13,7 +14,10 @@ from eval.measures.rows import GATE
 from eval.measures.table import ALL
 from eval.statistics.bootstrap import quantile_intervals
 from eval.statistics.clusters import codes
-from service.answer.gate.match import Decline
+from service.answer.gate.compiled import build_gate
+from service.answer.gate.match import Decline, decide
+from service.answer.gate.rules import rule_files
+from service.settings import Settings
 
 SYSTEM = "gate"
 LEVELS = {"p50": 0.5, "p99": 0.99}
@@ -33,13 +37,18 @@ class Decided:
     ms: float
 
 
-def decide_all(cases: Sequence[GateCase], decide: Decide) -> list[Decided]:
+def decider(settings: Settings) -> Decide:
+    """The gate as these settings have it; raises Misconfigured for a rule that can't be used."""
+    return partial(decide, build_gate(rule_files("")))
+
+
+def decide_all(cases: Sequence[GateCase], gate: Decide) -> list[Decided]:
     """The gate's decision on every message, in order, each timed."""
     found = []
     for case in cases:
         earlier = [text for role, text in case.history if role == "user"]
         start = perf_counter()
-        met = decide(case.text, earlier)
+        met = gate(case.text, earlier)
         ms = (perf_counter() - start) * 1000
         found.append(Decided(case.id, met is not None, met.rule if met else "", met.span if met else "", ms))
     return found

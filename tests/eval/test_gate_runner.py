@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-import eval.commands.gate as gate_command
+import eval.endtoend.gating
+from eval.commands.gate import command
 from eval.datasets import GateCase
 from eval.endtoend.gating import Decided, decide_all, measured_decisions
 from eval.runs import open_run
@@ -59,8 +60,8 @@ def test_recall_false_declines_and_times_are_over_the_right_messages() -> None:
 
 def run(monkeypatch: pytest.MonkeyPatch, home: Path, *words: str) -> Result:
     monkeypatch.setenv("ARIANE_HOME", str(home))
-    monkeypatch.setattr(gate_command, "decider", lambda settings: essays)
-    return CliRunner().invoke(gate_command.command, list(words), catch_exceptions=False)
+    monkeypatch.setattr(eval.endtoend.gating, "decider", lambda settings: essays)
+    return CliRunner().invoke(command, list(words), catch_exceptions=False)
 
 
 def test_what_it_judges_wrongly_is_named_never_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
