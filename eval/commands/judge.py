@@ -10,6 +10,7 @@ from rich.table import Table
 
 from eval.runs import Run, open_run, runs_folder
 from eval.verdict import Kept, judge, read_limits, verdict
+from service.answer.activation import SWITCH_ON
 from service.commands.flags import system_user
 from service.commands.options import configured
 from service.demo.tested import ship
@@ -49,6 +50,8 @@ def command(
     else:
         asyncio.run(_record(settings, made))
         click.echo(f"recorded: {'passed' if made.passed else 'failed'}, {made.reason}", err=True)
+        if made.passed:
+            click.echo(f"to answer by it: {SWITCH_ON}", err=True)
     return None if made.passed else MISSED
 
 
