@@ -1,0 +1,36 @@
+"""Finds the run that a report is compared with: the last one of the same kind before it."""
+
+from collections.abc import Iterator
+
+from eval.runs import Run, open_run
+from service.errors import Rejected
+
+OBEDIENT = "obedient"
+"""The option of a safety run whose model obeys whatever it reads: no run of a real one is like it."""
+
+
+def last_before(run: Run) -> Run | None:
+    """Of the finished runs beside this one, the last begun before it that is comparable; None without one."""
+    comparable = [one for one in _beside(run) if _alike(one, run)]
+    return max(comparable, key=lambda one: (one.record.started, one.record.id), default=None)
+
+
+def _beside(run: Run) -> Iterator[Run]:
+    for folder in sorted(run.folder.resolve().parent.iterdir()):
+        try:
+            yield open_run(folder)
+        except Rejected:  # no run, or a broken one: it is not what the report is about
+            continue
+
+
+def _alike(one: Run, run: Run) -> bool:
+    then, now = one.record, run.record
+    return (
+        then.finished is not None
+        and then.started < now.started
+        and then.command == now.command
+        and then.dataset.name == now.dataset.name
+        and not set(then.labels).isdisjoint(now.labels)
+        and not set(then.systems).isdisjoint(now.systems)
+        and then.options.get(OBEDIENT) == now.options.get(OBEDIENT)
+    )
