@@ -15,6 +15,7 @@ from service.inference.bundled_reranker import BIAS, LIST_WEIGHTS, PAIR_WEIGHTS
 from service.inference.profile_files import KnownReranker, Profiles, load_profiles
 from service.settings import Settings
 from service.settings.models import AnswererKind, AnswererSettings, ModelSettings, RerankerKind
+from service.store.flags import GATE_READY
 
 CONDENSER = "none"
 """The version of what makes a follow-up stand alone: nothing does yet."""
@@ -46,7 +47,7 @@ def configuration(settings: Settings) -> Signature:
             "persona": persona,
             "prompts": {name: sha256 for name, sha256 in prompts.items() if name not in persona},
             "wording": {lang: digest(wording.model_dump()) for lang, wording in wordings().items()},
-            "gate": dict(_gate_rules()),
+            "gate": dict(_gate_rules()) if GATE_READY else {},
         }
     )
 

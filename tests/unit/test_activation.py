@@ -240,3 +240,11 @@ def test_a_refusal_names_every_missing_part_and_what_to_do() -> None:
     assert "ariane backfill" in uncovered
     (failed,) = said(run_of(NOW, passed=False), 100.0)
     assert "failed (evaluated on garden by ines, 2026-11-30: a word on it)" in failed
+
+
+def test_the_gates_rules_count_once_it_can_be_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = configuration(settings())
+    monkeypatch.setattr("service.wiring.configuration.GATE_READY", True)
+    lines = differences(before, configuration(settings()))
+    assert lines
+    assert all(line.startswith("gate.rules/") for line in lines)
