@@ -18,7 +18,7 @@ class Origin:
 
     dataset: str
     checksum: str
-    on: date
+    measured_on: date
     program: str
     run: str
 
@@ -49,7 +49,7 @@ def _calibration(study: Study, test: Effect, origin: Origin) -> Calibration:
     return Calibration(
         dataset=origin.dataset,
         checksum=origin.checksum,
-        on=origin.on,
+        measured_on=origin.measured_on,
         program=origin.program,
         run=origin.run,
         n=len(study.sample.ids),

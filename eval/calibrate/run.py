@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from eval.calibrate.points import Limits
 from eval.calibrate.sample import Regime, ZoneNow, candidates, sample, without_reranker
@@ -37,7 +38,7 @@ def made_run(settings: Settings, dataset: Dataset, labels: Labels, *, seed: int)
 
 def found_run(settings: Settings, name: str, dataset: Dataset, embedder: KnownEmbedder, reranker: KnownReranker) -> Run:
     """A run by its id or folder; raises Rejected unless it was finished on this dataset with these models."""
-    run = open_run(runs_folder(settings) / name if "/" not in name else settings.home / name)
+    run = open_run(Path(name) if Path(name).is_dir() else runs_folder(settings) / Path(name).name)
     record = run.record
     made = record.systems.get(FULL_SYSTEM)
     if made is None or record.finished is None:
@@ -60,6 +61,7 @@ def calibrated(
     *,
     max_sources: int,
     seed: int,
+    repeats: int,
     progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Calibrated:
     """Study every regime; one in which too little was found is left out, but for the full one: raises Rejected."""
@@ -75,7 +77,7 @@ def calibrated(
     for regime, lists in found.items():
         try:
             judged, left_out = sample(cases, lists, regime, zone_now, max_sources=max_sources)
-            studies[regime] = study(judged, left_out, limits, seed=seed, progress=progress)
+            studies[regime] = study(judged, left_out, limits, seed=seed, repeats=repeats, progress=progress)
         except Rejected as exc:
             if regime is Regime.RERANKED:
                 raise

@@ -33,6 +33,7 @@ SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 @click.option("--max-lost", type=SHARE, default=0.15, show_default=True, help="Right answers not given, as a share.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="The profiles file to write.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=1, show_default=True, help="Of folds and intervals.")
+@click.option("--repeats", type=click.IntRange(1), default=20, show_default=True, help="Of the cross-validation.")
 @click.option("--synthetic", is_flag=True, help="Try it on scores whose optimum is known; no dataset, nothing written.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @configured
@@ -45,6 +46,7 @@ def command(
     max_lost: float,
     out: Path | None,
     seed: int,
+    repeats: int,
     synthetic: bool,
     as_json: bool,
 ) -> None:
@@ -66,7 +68,7 @@ def command(
         raise click.UsageError("--dataset and --out are needed")
     if not out.resolve().parent.is_dir():
         raise Rejected(f"{out}: there is no folder {out.resolve().parent}")
-    _calibrate(settings, folder, name, Labels(labels), limits, out, seed, as_json=as_json)
+    _calibrate(settings, folder, name, Labels(labels), limits, out, seed, repeats, as_json=as_json)
 
 
 def _calibrate(
@@ -77,6 +79,7 @@ def _calibrate(
     limits: "Limits",
     out: Path,
     seed: int,
+    repeats: int,
     *,
     as_json: bool,
 ) -> None:
@@ -109,6 +112,7 @@ def _calibrate(
             limits,
             max_sources=settings.retrieval.max_sources,
             seed=seed,
+            repeats=repeats,
             progress=progress,
         )
     today = datetime.now(UTC).date()
@@ -124,7 +128,7 @@ def _calibrate(
     plots.mkdir(exist_ok=True)
     for study in found.studies.values():
         draw_study(study, limits, plots)
-    told = report(found, labels, limits, seed, out)
+    told = report(found, labels, limits, seed, repeats, out)
     _write(plots / "calibration.json", json.dumps(told, indent=1) + "\n")
     if as_json:
         click.echo(json.dumps(told))
@@ -135,7 +139,7 @@ def _calibrate(
     click.echo(f"plots: {plots}\nprofiles: {out}, which models.profiles_file reads", err=True)
 
 
-def report(found: "Calibrated", labels: Labels, limits: "Limits", seed: int, out: Path) -> dict[str, Any]:
+def report(found: "Calibrated", labels: Labels, limits: "Limits", seed: int, repeats: int, out: Path) -> dict[str, Any]:
     """The stable JSON shape of a calibration."""
     from eval.calibrate.rows import measured, points
     from eval.measures.rows import rows
@@ -150,6 +154,7 @@ def report(found: "Calibrated", labels: Labels, limits: "Limits", seed: int, out
             "models": record.models,
             "labels": labels,
             "seed": seed,
+            "repeats": repeats,
             "max_wrong": limits.max_wrong,
             "max_lost": limits.max_lost,
             "max_wrong_normal": limits.max_wrong_normal,

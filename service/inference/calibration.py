@@ -27,7 +27,7 @@ class Calibration:
 
     dataset: str
     checksum: str
-    on: date
+    measured_on: date
     program: str
     run: str
     n: int
@@ -69,7 +69,7 @@ class Entry(BaseModel):
 class CalibrationEntry(Entry):
     dataset: Text
     checksum: Text
-    on: date
+    measured_on: date
     program: Text
     run: str
     n: int = Field(ge=1)
