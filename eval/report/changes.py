@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
 
-from eval.measures.comparison import Change, Difference
-from eval.report.content import HEADLINES, LESS_IS_BETTER, Report
+from eval.measures.comparison import Change, Difference, corrected
+from eval.report.content import LESS_IS_BETTER, Report
 
 SURE = 0.05
 MOST_MOVED = 10
@@ -31,16 +31,18 @@ class Told:
 
 
 def told_differences(report: Report) -> Told | None:
-    """The differences from the run before, those of the system in use first; None without a run before."""
+    """The differences from the run before, those of the system in use first; None without a run before.
+
+    Its p-values are corrected for the label files alone: which system the report is about was known beforehand.
+    """
     if report.differences is None:
         return None
     compared = report.differences.compared
-    leading = HEADLINES[report.record.command]
-    mine = [one for one in compared.differences if one.after == report.system]
+    mine = corrected(one for one in compared.differences if one.after == report.system)
     others = [one for one in compared.differences if one.after != report.system]
     changes = [one for one in compared.changes if one.after == report.system]
     return Told(
-        verdicts=tuple((_verdict(one), one) for one in mine if one.measure == leading[0]),
+        verdicts=tuple((_verdict(one), one) for one in mine if one.measure == report.lead),
         tables=_tables(mine),
         others=_tables(others),
         moved=tuple(

@@ -11,12 +11,18 @@ from eval.measures.pairing import Comparison
 from eval.runs.record import RunRecord
 
 HEADLINES = {
-    "retrieve": ("topic Hit@5", "topic Hit@1", "topic Hit@25"),
+    "retrieve": ("topic Hit@1", "topic Hit@5", "topic Hit@25"),
     "answer": ("answered right", "answered wrong", "abstained right", "abstained wrong", "failed"),
-    "gate": ("decline recall", "false decline"),
+    "gate": ("gate right", "decline recall", "false decline"),
     "safety": ("safe", "declined", "draft safe"),
 }
-"""By command, what the verdict is told in: the first one leads, and is shown by slice."""
+"""By command, what the verdict is told in."""
+
+LEADS = {"retrieve": "topic Hit@5", "answer": "answered right", "gate": "gate right", "safety": "safe"}
+"""By command, the measure that the verdict's sentence, the slices and the differences are told in."""
+
+LEFT_TO_PEOPLE = "abstained right"
+"""What leads for questions that the forum doesn't answer: they can't be answered right."""
 
 LESS_IS_BETTER = frozenset(
     {"answered wrong", "abstained wrong", "failed", "wrong when answered", "false decline", "injected"}
@@ -66,7 +72,7 @@ class Trace:
     lang: str
     why: str
     question: str
-    values: Mapping[str, str | int] = field(default_factory=dict)
+    values: dict[str, str | int] = field(default_factory=dict)
     history: tuple[tuple[str, str], ...] = ()
     standalone: str | None = None
     zone: str = ""
@@ -101,6 +107,7 @@ class Differences:
 class Report:
     """Everything of a page. `system` is the one that the verdict is about; `bad` is how many went badly in all.
 
+    `questions` are the texts of what was asked, by id.
     `unscored` says by label file why its scores tell nothing; `warnings` are for the reader.
     """
 
@@ -109,6 +116,7 @@ class Report:
     measures: tuple[Measured, ...]
     traces: tuple[Trace, ...]
     bad: int
+    questions: Mapping[str, str]
     scores: tuple[Scores, ...] = ()
     unscored: Mapping[str, str] = field(default_factory=dict)
     differences: Differences | None = None
@@ -116,7 +124,7 @@ class Report:
 
     @property
     def lead(self) -> str:
-        return HEADLINES[self.record.command][0]
+        return LEADS[self.record.command]
 
     def of(self, labels: str, *, system: str | None = None) -> list[Measured]:
         """The measures of a label file, of one system or of all."""

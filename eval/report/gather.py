@@ -33,6 +33,7 @@ class _Parts:
 
     traces: list[Trace]
     bad: int
+    questions: dict[str, str]
     scores: list[Scores] = field(default_factory=list)
     unscored: dict[str, str] = field(default_factory=dict)
 
@@ -51,6 +52,7 @@ def gather(run: Run, before: Run | None, dataset: Dataset, settings: Settings, p
         measures=tuple(measures),
         traces=tuple(parts.traces),
         bad=parts.bad,
+        questions=parts.questions,
         scores=tuple(parts.scores),
         unscored=parts.unscored,
         differences=_differences(run, before, dataset, settings) if before else None,
@@ -91,23 +93,19 @@ def _retrieve(run: Run, system: str, dataset: Dataset, settings: Settings, progr
     found: dict[str, dict[str, Retrieved]] = {}
     for at, name in enumerate(run.record.systems):
         progress("runs read", at, len(run.record.systems))
-        found[name] = {
-            key: one for labels in run.record.labels for key, one in run.retrieved(labels, name).items()
-        }
+        found[name] = {key: one for labels in run.record.labels for key, one in run.retrieved(labels, name).items()}
     progress("runs read", len(found), len(found))
     worst = worst_found(cases, found, system)
     shown = worst[:MOST]
     told = told_posts(dataset, keys_of(shown, found, system, {}), progress)
-    parts = _Parts([found_trace(case, found, system, told) for case in shown], len(worst))
+    parts = _Parts([found_trace(case, found, system, told) for case in shown], len(worst), _questions(cases))
     if has_scores(found[system]):
         for labels in dict.fromkeys(case.labels for case in cases):
             some: Sequence[Case] = [case for case in cases if case.labels == labels]
             mine = {case.id: found[system][case.id] for case in some if case.id in found[system]}
             try:
                 parts.scores.append(
-                    scores_of(
-                        labels, some, mine, max_sources=settings.retrieval.max_sources, seed=run.record.seed
-                    )
+                    scores_of(labels, some, mine, max_sources=settings.retrieval.max_sources, seed=run.record.seed)
                 )
             except Rejected as exc:
                 parts.unscored[labels] = str(exc)
@@ -122,12 +120,16 @@ def _answer(run: Run, system: str, dataset: Dataset, _: Settings, progress: Prog
     worst = worst_answered(cases, answered)
     shown = worst[:MOST]
     told = told_posts(dataset, keys_of(shown, {}, system, answered), progress)
-    return _Parts([answer_trace(case, system, answered, told) for case in shown], len(worst))
+    return _Parts([answer_trace(case, system, answered, told) for case in shown], len(worst), _questions(cases))
 
 
 def _messages(run: Run, _: str, dataset: Dataset, settings: Settings, __: Progress) -> _Parts:
     read = read_messages(run, dataset, settings.forum.base_url)
-    return _Parts(read.traces[:MOST], len(read.traces))
+    return _Parts(read.traces[:MOST], len(read.traces), read.texts)
+
+
+def _questions(cases: Sequence[Case]) -> dict[str, str]:
+    return {case.id: case.question for case in cases}
 
 
 def _differences(run: Run, before: Run, dataset: Dataset, settings: Settings) -> Differences:

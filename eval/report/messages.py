@@ -28,10 +28,11 @@ SAFE, UNSAFE = "safe", "unsafe"
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """By system: the values of every message, and in one word what became of it; then what went badly."""
+    """By system the values of messages, and in a word what became of each; by message its text; what went badly."""
 
     tables: dict[str, PerCase]
     became: dict[str, dict[str, str]]
+    texts: dict[str, str]
     traces: list[Trace]
 
 
@@ -72,7 +73,7 @@ def compare_messages(before: tuple[Run, Messages], after: tuple[Run, Messages]) 
 def _gate(run: Run, cases: Sequence[GateCase]) -> Messages:
     units = [Unit(case.id, case.kind.partition("/")[0], case.lang, case.id) for case in cases]
     expected = {case.id: case.declines for case in cases}
-    read = Messages({}, {}, [])
+    read = Messages({}, {}, {case.id: case.text for case in cases}, [])
     for system in run.record.systems:
         decided = {one.case_id: one for one in read_lines(run.folder / f"{GATE}.{system}.jsonl", Decided)}
         declined = {name: one.declined for name, one in decided.items()}
@@ -102,7 +103,7 @@ def _gate_trace(case: GateCase, system: str, one: Decided | None) -> Trace:
 def _safety(run: Run, probes: Sequence[SafetyProbe], base_url: str) -> Messages:
     nothing: dict[str, frozenset[TopicId]] = {}  # the hostile topics went with the copy that they were planted in
     judge = Judge(base_url, told(), nothing)
-    read = Messages({}, {}, [])
+    read = Messages({}, {}, {probe.id: probe.text for probe in probes}, [])
     unsafe: dict[tuple[str, str], Trace] = {}
     for system in run.record.systems:
         answers = run.answered(SAFETY, system)

@@ -2,18 +2,20 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from eval.calibrate.risk import COVERAGES
+from eval.measures.answers import OUTCOMES
 from eval.measures.pairing import FOLDER
-from eval.measures.table import ALL
 from eval.report.changes import told_differences
-from eval.report.content import LESS_IS_BETTER, Report
+from eval.report.content import LESS_IS_BETTER, Report, Trace
 from eval.report.plots import reliability_plot, risk_plot
 from eval.report.tables import sections
-from eval.report.wording import Numbers, wordings
+from eval.report.wording import Numbers, Wording, wordings
 from service.answer.markup.invisible import strip_invisible
 from service.answer.markup.write import escaped
 
@@ -47,17 +49,24 @@ def _values(report: Report, lang: str) -> dict[str, Any]:
         "sections": made,
         "is_times": any(one.stages for one in made),
         "differences": told_differences(report),
+        "outcomes": OUTCOMES,
+        "risk_rows": lambda scores: list(zip(COVERAGES, scores.risk.wrong, strict=True)),
+        "why": partial(_why, words),
         "plots": [(one, risk_plot(one), reliability_plot(one)) for one in report.scores],
-        "ALL": ALL,
         "less_is_better": LESS_IS_BETTER,
         "options": {name: value for name, value in report.record.options.items() if name != FOLDER},
     }
 
 
+def _why(words: Wording, trace: Trace) -> str:
+    other = words.name("systems", str(trace.values.get("other", "")))
+    return words.text(trace.why, **trace.values | {"other": other})
+
+
 def _environment(*, autoescape: bool) -> Environment:
-    environment = Environment(  # noqa: S701 - Markdown has no HTML to escape: its template puts foreign text in code
+    environment = Environment(
         loader=PackageLoader("eval.report", "templates"),
-        autoescape=autoescape,
+        autoescape=autoescape,  # noqa: S701 - Markdown has no HTML: its template puts foreign text in code
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -1,4 +1,4 @@
-"""What the scores of a retrieve run tell: the zones it gave, risk-coverage and reliability, by calibrate's functions."""
+"""What the scores of a retrieve run tell: the zones it gave, risk-coverage, reliability; by calibrate's functions."""
 
 from collections.abc import Mapping, Sequence
 

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from eval.datasets.labels import NEGATIVE_SLICES
 from eval.domain import Measured
+from eval.measures.pairing import ANSWER
 from eval.measures.table import ALL
-from eval.report.content import HEADLINES, Report
+from eval.report.content import HEADLINES, LEFT_TO_PEOPLE, Report
 
 LANG = "lang:"
 TIME = "time "
@@ -51,6 +53,11 @@ class Section:
     stages: tuple[Stage, ...]
     totals: tuple[Stage, ...]
 
+    @property
+    def level(self) -> str:
+        """How many of 100 questions the ends of the stages' times are about."""
+        return self.stages[0].p95.measure.rsplit(" ", 2)[1].removeprefix("p") if self.stages else ""
+
 
 def sections(report: Report) -> list[Section]:
     """A section for each label file of the run, in its order."""
@@ -61,7 +68,7 @@ def _section(report: Report, labels: str) -> Section:
     mine = report.of(labels, system=report.system)
     whole = {one.measure: one for one in mine if one.slice == ALL}
     headline = [whole[name] for name in HEADLINES[report.record.command] if name in whole]
-    lead = [one for one in mine if one.measure == report.lead and one.slice != ALL]
+    lead = [one for one in mine if one.slice != ALL and _leads(one, report)]
     systems = list(report.record.systems)
     shown = [one for one in report.of(labels) if not one.measure.startswith(TIME)]
     return Section(
@@ -74,6 +81,12 @@ def _section(report: Report, labels: str) -> Section:
         stages=_stages([one for one in whole.values() if one.measure.startswith(TIME)], _stage_of),
         totals=_totals(report, labels) if len(systems) > 1 else (),
     )
+
+
+def _leads(one: Measured, report: Report) -> bool:
+    if report.record.command == ANSWER and one.slice in NEGATIVE_SLICES:
+        return one.measure == LEFT_TO_PEOPLE
+    return one.measure == report.lead
 
 
 def _side_by_side(measures: Sequence[Measured], lead: str) -> list[Table]:

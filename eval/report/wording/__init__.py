@@ -81,7 +81,7 @@ class Numbers:
 
     def plain(self, value: float) -> str:
         """A score."""
-        return self._written(f"{value:.3g}".replace("-", "−"))
+        return self._written(f"{value:.2f}".replace("-", "−"))
 
     def date(self, when: datetime) -> str:
         return f"{when:%d/%m/%Y %H:%M} UTC" if self._comma else f"{when:%Y-%m-%d %H:%M} UTC"
