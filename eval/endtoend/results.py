@@ -110,8 +110,12 @@ def _times(measures: Sequence[Measured]) -> "Table":
     quantiles = list(dict.fromkeys(name for times in by_stage.values() for name in times))
     table = _table("time, ms", *quantiles)
     for stage, times in by_stage.items():
-        table.add_row(stage, *(f"{times[name]:.3g}" if name in times else "" for name in quantiles))
+        table.add_row(stage, *(_milliseconds(times[name]) if name in times else "" for name in quantiles))
     return table
+
+
+def _milliseconds(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
 def _table(first: str, *others: str) -> "Table":
