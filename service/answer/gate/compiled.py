@@ -1,18 +1,18 @@
 """The rules of the gate, compiled: what a process holds to decide on messages."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from service.answer.gate.lexicon import Lexicon, lexicon
 from service.answer.gate.normalise import normalise
-from service.answer.gate.patterns import any_of, compiled, patterns_of, search_set
+from service.answer.gate.patterns import any_of, compiled, patterns_of, prefilter
 from service.answer.gate.rules import GateKind, Intent, Rule, RuleFile, expanded, merged
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledIntent:
-    """`needs` and `verb_needs` are the numbers of its expressions in the gate's set."""
+    """`needs` and `verb_needs` are the numbers of its expressions in the gate's filter."""
 
     verb: Any
     object: Any
@@ -33,10 +33,10 @@ class CompiledRule:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The rules of every kind that is on; `slots` tells which of their expressions a text holds."""
+    """The rules of every kind that is on; `present` tells which of their expressions a text holds."""
 
     rules: tuple[CompiledRule, ...]
-    slots: Any
+    present: Callable[[str], frozenset[int]]
     lexicon: Lexicon
     fillers: Any
     reporting: Any
@@ -55,7 +55,7 @@ def build_gate(found: Sequence[RuleFile], *, off: Iterable[GateKind] = ()) -> Ga
     fillers = [pattern for file in found for pattern in file.fillers]
     return Gate(
         rules=kept,
-        slots=search_set(numbers),
+        present=prefilter(list(numbers)),
         lexicon=lexicon(patterns, [*examples, *known]),
         fillers=compiled(any_of(fillers, shared)),
         reporting=compiled(any_of([pattern for file in found for pattern in file.reporting], shared)),

@@ -1,13 +1,16 @@
 """Puts misspelt, glued and broken words back to the words that the gate's rules know."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 LEAST_CHARS = 5
 """Shorter words have too many neighbours to be told apart."""
 _ENDING_CHARS = 3
+_REPLACED_CHARS = 9
+"""Another letter in its place makes a word of its own of most shorter ones."""
 _LEAST_GLUED_CHARS = 9
 _MOST_GLUED_CHARS = 300
 _PIECE = re.compile(r"[a-z]+")
@@ -21,24 +24,16 @@ class Lexicon:
     known: frozenset[str]
     neighbours: dict[str, tuple[str, ...]]
 
-    def mended(self, words: Iterable[str]) -> list[str]:
+    def mended(self, words: Sequence[str]) -> list[str]:
         """The words with broken ones joined, glued ones parted, and misspelt ones put right."""
-        found: list[str] = []
-        for word in words:
-            if found and self._is_broken(found[-1], word):
-                found[-1] += word
-            else:
-                found.append(word)
-        return [right for word in found for right in _mend(self, word)]
+        broken = {at for at, (a, b) in enumerate(pairwise(words)) if a + b in self.targets and self._is_broken(a, b)}
+        if broken:
+            words = "".join(word if at in broken else f"{word} " for at, word in enumerate(words)).split()
+        return [right for word in words for right in _mend(self, word)]
 
     def _is_broken(self, first: str, second: str) -> bool:
-        whole = first + second
-        return (
-            len(whole) > LEAST_CHARS
-            and min(len(first), len(second)) > 1
-            and (first not in self.known or second not in self.known)
-            and whole in self.targets
-        )
+        one_is_unknown = first not in self.known or second not in self.known
+        return one_is_unknown and min(len(first), len(second)) > 1 and len(first + second) > LEAST_CHARS
 
     __hash__ = object.__hash__
     __eq__ = object.__eq__
@@ -67,7 +62,8 @@ def _mend(known: Lexicon, word: str) -> tuple[str, ...]:
     if any(word[:end] in known.targets for end in range(LEAST_CHARS, len(word) + 1)):
         return (word,)
     for end in range(len(word), max(LEAST_CHARS - 1, len(word) - _ENDING_CHARS) - 1, -1):
-        if right := _respelt(known, word[:end]):
+        right = _respelt(known, word[:end])
+        if right and (end == len(word) or right[-1] == word[end - 1]):
             return (right + word[end:],)
     return _parted(known, word) or (word,)
 
@@ -85,7 +81,7 @@ def _one_slip(word: str, target: str) -> bool:
     a, b = word[start:], target[start:]
     if len(word) == len(target):
         swapped = a[:2] == b[1::-1] and a[2:] == b[2:]
-        return swapped or (a[1:] == b[1:] and len(target) > LEAST_CHARS)
+        return swapped or (a[1:] == b[1:] and len(target) >= _REPLACED_CHARS)
     if abs(len(word) - len(target)) > 1:
         return False
     longer, shorter = (a, b) if len(a) > len(b) else (b, a)

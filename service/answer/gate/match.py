@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from service.answer.gate.compiled import CompiledIntent, CompiledRule, Gate
-from service.answer.gate.normalise import bounded, hidden_texts, normalise, window
+from service.answer.gate.normalise import hidden_texts, read_words
 from service.answer.gate.rules import GateKind
 
 RECENT_TURNS = 3
@@ -15,6 +16,10 @@ SPLIT_WORDS = 25
 _POINTING_WORDS = 4
 _GLUED_WORDS = 3
 _MOST_PAIRS = 400
+_STOP_WORDS = 5
+"""The end of a sentence parts a verb from its object as so many words do."""
+QUOTED_CHARS = 1_500
+"""In a longer text quotes count as its own words."""
 
 _QUOTED = re.compile(r"«[^«»]{1,1500}»|“[^“”]{1,1500}”|\"[^\"]{1,1500}\"|`[^`]{1,1500}`")
 
@@ -47,26 +52,26 @@ def decide(gate: Gate, text: str, earlier: Sequence[str] = ()) -> Decline | None
 
 
 def _readings(gate: Gate, text: str) -> list[str]:
-    """The ways to read a text: its words as they stand and put right, and what is hidden in it."""
-    text = bounded(text)
+    """The ways to read a text: its own words, and what is hidden in it."""
     readings: dict[str, None] = {}
-    for part in (_unreported(gate, text), *hidden_texts(text)):
-        said = window(normalise(part))
+    for said in (_own_words(gate, text), *map(read_words, hidden_texts(text))):
         words = (said if gate.fillers is None else gate.fillers.sub("", said)).split()
-        readings[" ".join(words)] = None
         readings[" ".join(gate.lexicon.mended(words))] = None
     return list(readings)
 
 
-def _unreported(gate: Gate, text: str) -> str:
-    """The text without its quotes where it reports them: quoted words that aren't asked for."""
-    outside, quotes = _QUOTED.subn(" ", text)
-    reported = quotes and gate.reporting is not None and gate.reporting.search(normalise(outside))
-    return outside if reported else text
+def _own_words(gate: Gate, text: str) -> str:
+    """The words of a text, without those that it quotes to report them: they aren't asked for."""
+    if len(text) <= QUOTED_CHARS and gate.reporting is not None:
+        outside, quotes = _QUOTED.subn(" ", text)
+        words = read_words(outside) if quotes else ""
+        if words and gate.reporting.search(words):
+            return words
+    return read_words(text)
 
 
 def _first(gate: Gate, words: str) -> Decline | None:
-    present = frozenset(gate.slots.Match(words))
+    present = gate.present(words)
     for rule in gate.rules:
         for intent in rule.intents:
             if intent.needs <= present:
@@ -79,7 +84,7 @@ def _first(gate: Gate, words: str) -> Decline | None:
 def _spans(intent: CompiledIntent, words: str) -> Iterator[tuple[int, int]]:
     """Where the intent's verb stands near its object, from the first of them to the last."""
     verbs = [found.span() for found in intent.verb.finditer(words)]
-    if intent.object is None:
+    if intent.object is None or not verbs:
         yield from verbs
         return
     objects = [found.span() for found in intent.object.finditer(words)]
@@ -89,15 +94,15 @@ def _spans(intent: CompiledIntent, words: str) -> Iterator[tuple[int, int]]:
         for object_ in objects
         if _is_near(intent, words, verb, object_)
     )
-    for _, span in zip(range(_MOST_PAIRS), near, strict=False):
-        yield span
+    yield from islice(near, _MOST_PAIRS)
 
 
 def _is_near(intent: CompiledIntent, words: str, verb: tuple[int, int], object_: tuple[int, int]) -> bool:
     if intent.ordered and object_[0] < verb[0]:
         return False
     first, second = sorted((verb, object_))
-    return words.count(" ", first[1], max(first[1], second[0])) - 1 <= intent.within
+    between = words[first[1] : max(first[1], second[0])]
+    return between.count(" ") - 1 + between.count(".") * _STOP_WORDS <= intent.within
 
 
 def _excepted(rule: CompiledRule, words: str, start: int, end: int) -> bool:
@@ -112,7 +117,7 @@ def _split(gate: Gate, words: str, turns: Sequence[str]) -> Decline | None:
     """A verb that points back to an object of an earlier turn."""
     if gate.pointing is None:
         return None
-    present = frozenset(gate.slots.Match(words))
+    present = gate.present(words)
     for rule in gate.rules:
         for intent in rule.intents:
             if intent.split and intent.verb_needs <= present:

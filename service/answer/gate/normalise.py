@@ -4,14 +4,15 @@ import base64
 import binascii
 import re
 import string
+from collections.abc import Callable
+from unicodedata import normalize
 
 from service.answer.markup.invisible import strip_invisible
-from service.lexer import fold
 
 HEAD_CHARS = 1_500
 TAIL_CHARS = 500
-READ_CHARS = 12_000
-"""How much raw text is read at each end: hidden characters take room that the window does not count."""
+MOST_CHARS = 20_000
+"""How much raw text is read at each end, at most."""
 MAX_HIDDEN = 4
 """How many encoded or invisible texts of one message are looked at."""
 
@@ -27,7 +28,8 @@ _LOOKALIKES = str.maketrans(
     | _pairs("ոսօցհյզք", "nuoghjqp")  # Armenian
     | _pairs("ᎠᎪᏴᏟᏞᎬᏀᎻᎥᎫᏦᎷᏢᏚᎢᏙᎳᏃ", "dabcleghijkmpstvwz")  # Cherokee
     | _pairs("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnoprstuvwyz")  # small capitals
-    | _pairs("ıɡɑɩɛđħŧƅʋ℮ɐǝəɯ’‘ʼ´`＇。．", "igaiedhtbveaeem''''''..")
+    | _pairs("ıɡɑɩɛđħŧƅʋ℮ɐǝəɯ。．", "igaiedhtbveaeem..")
+    | {"œ": "oe", "æ": "ae", "ø": "o", "ł": "l"}
     | {
         chr(start + place): letter
         for start in (0x1F130, 0x1F150, 0x1F170, 0x1F1E6)  # squared, circled, flags
@@ -35,40 +37,55 @@ _LOOKALIKES = str.maketrans(
     }
 )
 
+_TYPOGRAPHY = {
+    **{code: base for code in range(0xC0, 0x250) if (base := normalize("NFKD", chr(code))[0]).isascii()},
+    **{ord(mark): "'" for mark in "’‘ʼ´`＇"},
+    **{ord(mark): '"' for mark in "“”„«»"},
+    **{ord(mark): "-" for mark in "–—‐‑•·"},
+    **{ord("…"): "...", ord("œ"): "oe", ord("Œ"): "oe", ord("æ"): "ae", ord("Æ"): "ae", 0xA0: " ", 0x202F: " "},
+}
+"""What ordinary French and English are written with: most texts are ASCII after it, and need no more."""
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
+_MARKS = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
 _SYMBOL_LEET = str.maketrans("@$!|€", "asiie")
 _DIGIT_LEET = str.maketrans("0134578", "oieastb")
 
 _URL = re.compile(r"(?:https?://|www\.)\S+")
+_UNDERSCORE = re.compile(r"(?<=[a-z0-9])_+(?=[a-z0-9])")
 _MAIL = re.compile(r"\b[a-z0-9_.+-]{1,64}@[a-z0-9-]{1,63}\.[a-z0-9.-]{1,63}\b")
 _SYMBOL_WORD = re.compile(r"(?<![a-z0-9@$!|€])(?:[@$!|€]?[a-z0-9]+(?:[@$!|€]+[a-z0-9]+)+|[$!|€][a-z0-9]{2,})")
 _DIGIT_WORD = re.compile(r"(?<![a-z0-9])[a-z0-9]*(?:[0-9][a-z]|[a-z][0-9])[a-z0-9]*")
-_NUMBER_WITH_UNIT = re.compile(
-    r"[0-9]{2,}[a-z]+|1st|2nd|3rd|[04-9]th|[0-9](?:px|mm|cm|km|kg|mg|ml|gb|mb|kb|ms|fps|eme|er)"
+_NOT_LEET = re.compile(
+    r"[a-z]{4,}[0-9]{2,}|[0-9]{2,}[a-z]+|1st|2nd|3rd|[04-9]th|[0-9](?:px|mm|cm|km|kg|mg|ml|gb|mb|kb|ms|fps|eme|er)"
 )
-_STOP = re.compile(r"[.!?\u2026]+(?=[\s\"'»”)\]]|$)|\n\s*\n|[{}\[\]<>]")
-_OTHER = re.compile(r"[^a-z0-9.]+|(?<! )\.|\.(?! )")
-_SEPARATED = {
-    mark: re.compile(rf"(?<![a-z0-9])[a-z0-9](?:{re.escape(mark)}[a-z0-9](?![a-z0-9])){{3,}}")
-    for mark in ("-", ".", "_", "*", "/", "·", "•", ",", "|", "~", "+", " ")
-}
+_STOP = re.compile(r"[.!?]+(?=[\s\"')\]]|$)|\n\s*\n|[{}\[\]<>]")
+_WORDS_ONLY = bytes(
+    char if chr(char) in string.ascii_lowercase + string.digits else ord("." if char == 1 else " ")
+    for char in range(256)
+)
+_SPACED = re.compile(r"(?<![a-z0-9'])[a-z0-9](?:([-._*/·•,|~+ ])[a-z0-9](?![a-z0-9]))(?:\1[a-z0-9](?![a-z0-9])){2,}")
 _SET_APART = re.compile(r"(?:(?<=  )|(?<![^\n]))[a-z0-9](?: [a-z0-9])+(?=  |\s*(?:\n|$))")
 _LONG_RUN = re.compile(r"([a-z])\1{2,}")
 _STOPS = re.compile(r"(?: \.)+(?= |$)")
 
 _TAGS = re.compile("[\U000e0020-\U000e007e]+")
-_BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{12,8000}={0,2}(?![A-Za-z0-9+/_=-])")
+_BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,8000}={0,2}(?![A-Za-z0-9+/_=-])")
 
 
-def bounded(text: str) -> str:
-    """The two ends of a text that are read at all."""
-    return text if len(text) <= 2 * READ_CHARS else f"{text[:READ_CHARS]}\n\n{text[-READ_CHARS:]}"
+def read_words(text: str) -> str:
+    """The normalised words at both ends of a text: the first HEAD_CHARS and the last TAIL_CHARS of them."""
+    if len(text) <= HEAD_CHARS + TAIL_CHARS:
+        words = normalise(text)
+        return words if len(words) <= HEAD_CHARS + TAIL_CHARS else f"{words[:HEAD_CHARS]} . {words[-TAIL_CHARS:]}"
+    head = _enough(HEAD_CHARS, lambda chars: text[:chars])
+    tail = _enough(TAIL_CHARS, lambda chars: text[-chars:])
+    return f"{head[:HEAD_CHARS]} . {tail[-TAIL_CHARS:]}"
 
 
-def window(normalised: str) -> str:
-    """The first HEAD_CHARS and the last TAIL_CHARS of a normalised text."""
-    if len(normalised) <= HEAD_CHARS + TAIL_CHARS:
-        return normalised
-    return f"{normalised[:HEAD_CHARS]} . {normalised[-TAIL_CHARS:]}"
+def _enough(wanted: int, part: Callable[[int], str]) -> str:
+    """The words of a part of a long text; of MOST_CHARS where characters that say nothing fill a smaller one."""
+    words = normalise(part(wanted + wanted // 4))
+    return words if len(words) >= wanted else normalise(part(MOST_CHARS))
 
 
 def normalise(text: str) -> str:
@@ -77,39 +94,58 @@ def normalise(text: str) -> str:
     Invisible characters, accents, case, width, look-alike letters, leetspeak and letters set apart are undone; an
     address is "url". Total and idempotent, in time linear in the text.
     """
-    text = fold(strip_invisible(text)[0].casefold()).casefold().translate(_LOOKALIKES)
-    text = _MAIL.sub(" mailaddress ", _URL.sub(" url ", text))
-    for mark, pattern in _SEPARATED.items():
-        if mark in text:
-            text = pattern.sub(lambda run, mark=mark: run[0].replace(mark, ""), text)
+    text = text.translate(_TYPOGRAPHY)
+    text = _small(text) if text.isascii() else _latin(text)
+    text = _UNDERSCORE.sub("", _URL.sub(" url ", text))
+    if "@" in text:
+        text = _MAIL.sub(" mailaddress ", text)
+    text = _SPACED.sub(_joined, text)
     if "  " in text:
-        text = _SET_APART.sub(lambda run: run[0].replace(" ", ""), text)
+        text = _SET_APART.sub(_joined, text)
     text = _SYMBOL_WORD.sub(lambda word: word[0].translate(_SYMBOL_LEET), text)
-    text = _OTHER.sub(" ", _STOP.sub(" . ", text))
-    return _settled(" ".join(text.split()))
+    plain = _STOP.sub(" \x01 ", text).encode("ascii", "replace").translate(_WORDS_ONLY).decode("ascii")
+    return _settled(" ".join(plain.split()))
+
+
+def _small(text: str) -> str:
+    return _CONTROL.sub("", text.lower())
+
+
+def _latin(text: str) -> str:
+    """A text in small Latin letters without accents, whatever letters it was written in."""
+    text = normalize("NFKD", strip_invisible(text)[0].casefold())
+    return _small(_MARKS.sub("", text).casefold().translate(_LOOKALIKES))
+
+
+def _joined(run: re.Match[str]) -> str:
+    return "".join(char for char in run[0] if char.isalnum())
 
 
 def _settled(words: str) -> str:
     """Words with what earlier steps may have set free put right: letters set apart, digits as letters, long runs."""
-    words = _SEPARATED[" "].sub(lambda run: run[0].replace(" ", ""), words)
+    words = _SPACED.sub(_joined, words)
     words = _DIGIT_WORD.sub(lambda word: _read_digits(word[0]), words)
     return _STOPS.sub(" .", _LONG_RUN.sub(r"\1\1", words)).strip(" .")
 
 
 def _read_digits(word: str) -> str:
-    if sum(map(str.isalpha, word)) < 2 or _NUMBER_WITH_UNIT.fullmatch(word):
+    if sum(map(str.isalpha, word)) < 2 or _NOT_LEET.fullmatch(word):
         return word
     return word.translate(_DIGIT_LEET)
 
 
 def hidden_texts(text: str) -> tuple[str, ...]:
     """What a text holds in tag characters or in base64, decoded; only what reads as text, MAX_HIDDEN at most."""
+    if len(text) > 4 * HEAD_CHARS:
+        text = f"{text[: 2 * HEAD_CHARS]} {text[-2 * HEAD_CHARS :]}"
     found = ["".join(chr(ord(char) - 0xE0000) for char in run) for run in _TAGS.findall(text)]
     found += [decoded for run in _BASE64.findall(text) if (decoded := _decoded(run))]
     return tuple(found[:MAX_HIDDEN])
 
 
 def _decoded(run: str) -> str:
+    if run.isalpha() and (run.islower() or run[1:].islower() or run.isupper()):  # a long word
+        return ""
     unpadded = run.rstrip("=").translate(str.maketrans("-_", "+/"))
     try:
         decoded = base64.b64decode(unpadded + "=" * (-len(unpadded) % 4), validate=True).decode()
