@@ -31,14 +31,16 @@ class Documents:
 
     def best(self, scores: NDArray[np.floating], case: Case) -> tuple[Hit, ...]:
         """The DEPTH posts of highest finite score, shape (n,), without what the case excludes; ties by row."""
-        scores = scores.astype(np.float64)
+        scores = scores.copy()
         if case.exclude_from is not None:
             topic_id, number = case.exclude_from
             scores[(self.topics == topic_id) & (self.numbers >= number)] = -np.inf
         if case.exclude_post is not None:
             topic_id, number = case.exclude_post
             scores[(self.topics == topic_id) & (self.numbers == number)] = -np.inf
-        order = np.argsort(-scores, kind="stable")[:DEPTH]
+        least = np.partition(scores, -DEPTH)[-DEPTH] if len(scores) > DEPTH else -np.inf
+        likely = np.flatnonzero(scores >= least)
+        order = likely[np.argsort(-scores[likely], kind="stable")][:DEPTH]
         return tuple(self._hit(int(row), float(scores[row])) for row in order if np.isfinite(scores[row]))
 
     def _hit(self, row: int, score: float) -> Hit:

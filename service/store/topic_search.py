@@ -1,29 +1,30 @@
 """Keyword search by whole topics, over what the public sees at this moment: the legacy path's."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 
-from psycopg.rows import dict_row
+from psycopg import AsyncCursor
+from psycopg.rows import DictRow, dict_row
 
 from service.answer.ports import TopicMatch
 from service.domain import Candidate, TopicId
 from service.store.pool import Pool, connection
-from service.store.search import K1, B
+from service.store.search import K1, STATISTICS_SECONDS, B
 
 _COLUMNS = tuple(one.name for one in fields(Candidate))
 
+_CORPUS = """
+SELECT count(*) AS posts, greatest(avg(length), 1)::float8 AS post_length,
+       greatest(sum(length)::float8 / greatest(count(DISTINCT topic_id), 1), 1) AS topic_length
+FROM posts WHERE refusal IS NULL
+"""
+
 _TOPICS = """
-WITH corpus AS (
-    SELECT count(*) AS posts, greatest(avg(length), 1)::float8 AS post_length,
-           greatest(sum(length)::float8 / greatest(count(DISTINCT topic_id), 1), 1) AS topic_length
-    FROM posts WHERE refusal IS NULL
-), asked AS (
-    SELECT lexeme, ln(1 + (greatest(corpus.posts, rare.posts) - rare.posts + 0.5::float8)
-                          / (rare.posts + 0.5::float8)) AS idf
-    FROM corpus, (
-        SELECT lexeme, posts FROM document_frequencies WHERE lexeme = ANY(%(lexemes)s) AND posts > 0
-        ORDER BY posts, lexeme LIMIT %(words)s
-    ) AS rare
+WITH asked AS (
+    SELECT lexeme, ln(1 + (greatest(%(posts)s, posts) - posts + 0.5::float8) / (posts + 0.5::float8)) AS idf
+    FROM document_frequencies WHERE lexeme = ANY(%(lexemes)s) AND posts > 0
+    ORDER BY posts, lexeme LIMIT %(words)s
 ), held AS (
     SELECT topic_id, post_id, lexeme, idf, tf, postings.length
     FROM asked JOIN postings USING (lexeme) JOIN public_posts USING (post_id)
@@ -38,18 +39,18 @@ WITH corpus AS (
 ), scored AS (
     SELECT topic_id, array_agg(lexeme ORDER BY lexeme) AS words, array_agg(idf ORDER BY lexeme) AS weights,
            sum(idf * tf * (%(k1)s::float8 + 1) / (
-               tf + %(k1)s::float8 * (1 - %(b)s::float8 + %(b)s::float8 * length / topic_length)
+               tf + %(k1)s::float8 * (1 - %(b)s::float8 + %(b)s::float8 * length / %(topic_length)s::float8)
            )) AS bm25
     FROM (SELECT topic_id, lexeme, idf, sum(tf)::float8 AS tf FROM held GROUP BY topic_id, lexeme, idf) AS counted
-    JOIN lengths USING (topic_id), corpus
+    JOIN lengths USING (topic_id)
     GROUP BY topic_id ORDER BY bm25 DESC, topic_id LIMIT %(limit)s
 ), best AS (
     SELECT DISTINCT ON (topic_id) topic_id, post_id
     FROM (
         SELECT topic_id, post_id, sum(idf * tf * (%(k1)s::float8 + 1) / (
-            tf + %(k1)s::float8 * (1 - %(b)s::float8 + %(b)s::float8 * length / post_length)
+            tf + %(k1)s::float8 * (1 - %(b)s::float8 + %(b)s::float8 * length / %(post_length)s::float8)
         )) AS score
-        FROM held JOIN scored USING (topic_id), corpus GROUP BY topic_id, post_id
+        FROM held JOIN scored USING (topic_id) GROUP BY topic_id, post_id
     ) AS posts_of ORDER BY topic_id, score DESC, post_id
 )
 SELECT public_posts.*, bm25, words, weights, (SELECT sum(idf) FROM asked) AS asked
@@ -60,8 +61,10 @@ FROM scored JOIN best USING (topic_id) JOIN public_posts USING (topic_id, post_i
 class TopicSearchStore:
     """Matches `service.answer.ports.TopicSearch`."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._pool = pool
+        self._clock = clock
+        self._corpus: tuple[float, dict[str, float]] | None = None
 
     async def keyword_topics(
         self,
@@ -91,7 +94,7 @@ class TopicSearchStore:
             "b": B,
         }
         async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(_TOPICS, parameters)
+            await cursor.execute(_TOPICS, parameters | await self._statistics(cursor))
             return [
                 TopicMatch(
                     Candidate(**{name: row[name] for name in _COLUMNS if name in row}),
@@ -100,3 +103,14 @@ class TopicSearchStore:
                 )
                 async for row in cursor
             ]
+
+    async def _statistics(self, cursor: AsyncCursor[DictRow]) -> dict[str, float]:
+        """Posts, and the mean length of a post and of a topic: counted at most every STATISTICS_SECONDS."""
+        now = self._clock()
+        if self._corpus is None or now - self._corpus[0] > STATISTICS_SECONDS:
+            await cursor.execute(_CORPUS)
+            counted = await cursor.fetchone() or {}
+            if not counted.get("posts"):
+                return {"posts": 0, "post_length": 1.0, "topic_length": 1.0}
+            self._corpus = (now, counted)
+        return self._corpus[1]
