@@ -54,7 +54,9 @@ def _values(report: Report, lang: str) -> dict[str, Any]:
         "why": partial(_why, words),
         "plots": [(one, risk_plot(one), reliability_plot(one)) for one in report.scores],
         "less_is_better": LESS_IS_BETTER,
-        "options": {name: value for name, value in report.record.options.items() if name != FOLDER},
+        "options": {
+            name: value for name, value in report.record.options.items() if value is not None and name != FOLDER
+        },
     }
 
 
