@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from eval.systems.baselines import Bm25, Dense
 from eval.systems.documents import read_documents
@@ -19,11 +18,11 @@ from service.wiring.answering import Answering
 BASELINES = ("bm25", "dense")
 
 _PRODUCTION: dict[str, Callable[[Parts], System]] = {
-    "keyword": partial(Production, "keyword", (Channel.KEYWORD,), False),
-    "vector": partial(Production, "vector", (Channel.VECTOR,), False),
-    "rrf": partial(Production, "rrf", (Channel.VECTOR, Channel.KEYWORD), False),
-    "keyword-reranked": partial(Production, "keyword-reranked", (Channel.KEYWORD,), True),
-    "reranked": partial(Production, "reranked", (Channel.VECTOR, Channel.KEYWORD), True),
+    "keyword": lambda parts: Production("keyword", (Channel.KEYWORD,), False, parts),
+    "vector": lambda parts: Production("vector", (Channel.VECTOR,), False, parts),
+    "rrf": lambda parts: Production("rrf", (Channel.VECTOR, Channel.KEYWORD), False, parts),
+    "keyword-reranked": lambda parts: Production("keyword-reranked", (Channel.KEYWORD,), True, parts),
+    "reranked": lambda parts: Production("reranked", parts.settings.channels, True, parts),
 }
 
 EMBEDDING = frozenset({"dense", "vector", "rrf", "reranked"})
@@ -33,7 +32,7 @@ LEGACY = "legacy"
 
 SYSTEMS = (*BASELINES, LEGACY, *_PRODUCTION)
 """bm25 and dense are baselines apart from the service; legacy is its path without the posts pipeline, before reranking;
-keyword-reranked is what serves while the embedder is down."""
+keyword-reranked is what serves while the embedder is down, reranked what serves as configured."""
 
 
 async def open_systems(
