@@ -23,6 +23,7 @@ class Lexicon:
     targets: frozenset[str]
     known: frozenset[str]
     neighbours: dict[str, tuple[str, ...]]
+    scrambled: dict[str, str]
 
     def mended(self, words: Sequence[str]) -> list[str]:
         """The words with broken ones joined, glued ones parted, and misspelt ones put right."""
@@ -48,7 +49,13 @@ def lexicon(patterns: Iterable[str], examples: Iterable[str]) -> Lexicon:
         for shorter in _shortened(target):
             neighbours[shorter] = (*neighbours.get(shorter, ()), target)
     words = {word for example in examples for word in example.split()}
-    return Lexicon(targets, frozenset(words | pieces), neighbours)
+    scrambled = {_letters(target): target for target in sorted(targets)}
+    return Lexicon(targets, frozenset(words | pieces), neighbours, scrambled)
+
+
+def _letters(word: str) -> str:
+    """The letters of a word whose inner ones have changed places."""
+    return word[0] + "".join(sorted(word[1:-1])) + word[-1]
 
 
 def _shortened(word: str) -> set[str]:
@@ -57,7 +64,7 @@ def _shortened(word: str) -> set[str]:
 
 @lru_cache(maxsize=65_536)
 def _mend(known: Lexicon, word: str) -> tuple[str, ...]:
-    if len(word) < LEAST_CHARS or word in known.known or not word.isalpha():
+    if len(word) < LEAST_CHARS - 1 or word in known.known or not word.isalpha():
         return (word,)
     if any(word[:end] in known.targets for end in range(LEAST_CHARS, len(word) + 1)):
         return (word,)
@@ -69,6 +76,8 @@ def _mend(known: Lexicon, word: str) -> tuple[str, ...]:
 
 
 def _respelt(known: Lexicon, word: str) -> str | None:
+    if scrambled := known.scrambled.get(_letters(word)):
+        return scrambled
     near = {target for shorter in _shortened(word) for target in known.neighbours.get(shorter, ())}
     return min((target for target in near if _one_slip(word, target)), default=None)
 

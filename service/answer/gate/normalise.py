@@ -63,7 +63,10 @@ _WORDS_ONLY = bytes(
     char if chr(char) in string.ascii_lowercase + string.digits else ord("." if char == 1 else " ")
     for char in range(256)
 )
-_SPACED = re.compile(r"(?<![a-z0-9'])[a-z0-9](?:([-._*/·•,|~+ ])[a-z0-9](?![a-z0-9]))(?:\1[a-z0-9](?![a-z0-9])){2,}")
+_SPACED = re.compile(
+    r"(?<![a-z0-9'])[a-z0-9](?: [a-z0-9](?![a-z0-9])){3,}"
+    r"|(?<![a-z0-9'])[a-z0-9](?:([-._*/·•,|~+])[a-z0-9](?![a-z0-9]))(?:\1[a-z0-9](?![a-z0-9]))+"
+)
 _SET_APART = re.compile(r"(?:(?<=  )|(?<![^\n]))[a-z0-9](?: [a-z0-9])+(?=  |\s*(?:\n|$))")
 _LONG_RUN = re.compile(r"([a-z])\1{2,}")
 _STOPS = re.compile(r"(?: \.)+(?= |$)")
