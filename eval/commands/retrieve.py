@@ -26,11 +26,16 @@ FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
 @click.command(COMMAND)
 @click.option("--dataset", "folder", required=True, type=FOLDER, help="The dataset's folder.")
-@click.option("--labels", multiple=True, type=click.Choice([*Labels]), help="Label files; all there are by default.")
+@click.option(
+    "--labels",
+    multiple=True,
+    type=click.Choice([str(one) for one in Labels]),
+    help="Label files; all there are by default.",
+)
 @click.option("--systems", multiple=True, type=click.Choice(SYSTEMS), help="Systems; all by default.")
 @click.option(
     "--followups",
-    type=click.Choice([*Followups]),
+    type=click.Choice([str(one) for one in Followups]),
     help="Search a follow-up in full (default), or by its last message alone.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Of the intervals' resampling; 1 by default.")
