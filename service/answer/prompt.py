@@ -48,6 +48,21 @@ class Prompt:
     tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A source as the model may read it, whole."""
+
+    source: Source
+    title: str
+    text: str
+
+    def rendered(self, wanted: frozenset[str], chars: int, lang: Lang, delimiter: str) -> str:
+        """Its part of the prompt, with the `chars` of its text that match best."""
+        title = " ".join(self.title.split())[:TITLE_CHARS]
+        text, date = excerpt(self.text, wanted, chars), self.source.created_at.date().isoformat()
+        return _render("source", lang, delimiter=delimiter, n=self.source.n, title=title, date=date, text=text)
+
+
 def build_prompt(
     question: Question,
     sources: Sequence[Source],
@@ -66,24 +81,35 @@ def build_prompt(
     if not re.fullmatch(r"\w{8,64}", delimiter):
         raise ValueError("a delimiter is one word of 8 to 64 characters")
     lang = question.lang if question.lang in languages() else ENGLISH
-    wanted = query_lexemes(question.text)
+    wanted = frozenset(query_lexemes(question.text))
     system = ChatMessage(Role.SYSTEM, system_text(lang, zone))
 
-    def rendered(source: Source, chars: int) -> str:
-        title = " ".join(_data(source.title, delimiter).split())[:TITLE_CHARS]
-        text = excerpt(_data(source.excerpt, delimiter), wanted, chars)
-        date = source.created_at.date().isoformat()
-        return _render("source", lang, delimiter=delimiter, n=source.n, title=title, date=date, text=text)
+    title, text = _data(question.title, delimiter).strip(), _data(question.text, delimiter).strip()
 
-    for part, chars in _ever_less(sources, budget.source_chars):
-        evidence = [rendered(source, chars) for source in part]
-        if sum(map(count_tokens, evidence)) > budget.evidence_tokens:
+    def user(evidence: Sequence[str], numbers: Sequence[int]) -> str:
+        return _render("user", lang, delimiter=delimiter, sources=evidence, numbers=numbers, title=title, text=text)
+
+    def length(*contents: str) -> int:
+        return math.ceil(sum(count_tokens(content) + MESSAGE_TOKENS for content in contents))
+
+    read = [_Read(source, _data(source.title, delimiter), _data(source.excerpt, delimiter)) for source in sources]
+    # what stands around the evidence is counted first: no less of it would make room for a question that has none
+    tries = (
+        _ever_less(read, budget.source_chars) if length(system.content, user((), ())) <= budget.prompt_tokens else ()
+    )
+    for part, chars in tries:
+        evidence: list[str] = []
+        left = float(budget.evidence_tokens)
+        for one in part:
+            evidence.append(one.rendered(wanted, chars, lang, delimiter))
+            left -= count_tokens(evidence[-1])
+            if left < 0:
+                break
+        if left < 0:
             continue
-        shown = tuple(source.n for source in part)
-        title, text = _data(question.title, delimiter).strip(), _data(question.text, delimiter).strip()
-        user = _render("user", lang, delimiter=delimiter, sources=evidence, numbers=shown, title=title, text=text)
-        messages = (system, ChatMessage(Role.USER, user))
-        tokens = math.ceil(sum(count_tokens(one.content) + MESSAGE_TOKENS for one in messages))
+        shown = tuple(one.source.n for one in part)
+        messages = (system, ChatMessage(Role.USER, user(evidence, shown)))
+        tokens = length(*(one.content for one in messages))
         if tokens <= budget.prompt_tokens:
             return Prompt(messages, shown, tokens)
     raise Rejected(
@@ -128,7 +154,7 @@ def _render(name: str, lang: Lang, **values: object) -> str:
     return _templates().get_template(f"{name}.{lang}.j2").render(values)
 
 
-def _ever_less(sources: Sequence[Source], most_chars: int) -> Iterator[tuple[Sequence[Source], int]]:
+def _ever_less(sources: Sequence[_Read], most_chars: int) -> Iterator[tuple[Sequence[_Read], int]]:
     """The sources to show and the characters of each: what is given up comes in the order of spec P10."""
     if not sources:
         return

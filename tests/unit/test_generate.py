@@ -28,7 +28,7 @@ from service.answer.ports import Answerer, ChatModel
 from service.answer.prompt import system_text
 from service.domain import ENGLISH, Answer, ChatMessage, Completion, Question, Result, Source, Trace, Zone
 from service.errors import ArianeError, Busy, Misconfigured, Rejected, Transient
-from service.inference.tokens import estimated_tokens
+from service.inference.tokens import chat_tokens
 from tests.fakes.answering import BASE_URL, FakeAnswerer, FakeReranker, World, candidate
 from tests.unit.forum_rules import live, raw_bbcode
 
@@ -88,7 +88,7 @@ class ScriptedModel:
 
 
 def answerer(model: ScriptedModel, **options: Any) -> GeneratedAnswerer:
-    return GeneratedAnswerer(model, estimated_tokens, GenerateOptions("qwen3:4b", **options), clock=model.clock)
+    return GeneratedAnswerer(model, chat_tokens, GenerateOptions("qwen3:4b", **options), clock=model.clock)
 
 
 def telling(*tells: Told, seconds: float = 0.0) -> ScriptedModel:

@@ -24,7 +24,7 @@ from service.answer.prompt import (
 from service.domain import ENGLISH, FRENCH, ChatMessage, Lang, PostId, Question, Role, Source, TopicId, Zone
 from service.errors import Rejected
 from service.inference.chat import refuse_long_prompt
-from service.inference.tokens import estimated_tokens
+from service.inference.tokens import chat_tokens
 
 PROMPTS = Path(service.answer.__file__).parent / "prompts"
 MARK = "qwzvkxjpmbyt"
@@ -49,7 +49,7 @@ def built(
     *sources: Source, question: Question = QUESTION, zone: Zone = Zone.NORMAL, budget: PromptBudget = ROOMY
 ) -> Prompt:
     return build_prompt(
-        question, sources or (source(1), source(2)), zone, budget=budget, count_tokens=estimated_tokens, delimiter=MARK
+        question, sources or (source(1), source(2)), zone, budget=budget, count_tokens=chat_tokens, delimiter=MARK
     )
 
 
@@ -198,7 +198,7 @@ def test_every_budget_is_kept_by_the_adapters_own_estimate(
         refuse_long_prompt(prompt.messages, max_tokens=700, window_tokens=prompt.tokens + 699)
     assert prompt.tokens <= prompt_tokens
     shown = evidence(user)
-    assert sum(map(estimated_tokens, shown)) <= evidence_tokens
+    assert sum(map(chat_tokens, shown)) <= evidence_tokens
     assert prompt.shown == tuple(range(1, len(shown) + 1))
 
 
@@ -209,7 +209,7 @@ def bodies(prompt: Prompt) -> list[str]:
 def test_excerpts_shrink_to_400_characters_before_a_source_drops() -> None:
     sources = [long_source(n) for n in range(1, 7)]
     seen = []
-    for tokens in range(2_600, 150, -70):
+    for tokens in range(2_700, 150, -70):
         prompt = built(*sources, budget=PromptBudget(7_000, tokens))
         longest = max(map(len, bodies(prompt)))
         seen.append((len(prompt.shown), longest))
@@ -223,7 +223,7 @@ def test_excerpts_shrink_to_400_characters_before_a_source_drops() -> None:
 
 def test_a_small_context_shrinks_the_evidence_too_and_the_last_source_past_400() -> None:
     sources = [long_source(n) for n in range(1, 7)]
-    fixed = estimated_tokens(system_text(ENGLISH, Zone.NORMAL))
+    fixed = chat_tokens(system_text(ENGLISH, Zone.NORMAL))
     assert len(built(*sources, budget=PromptBudget(math.ceil(fixed) + 800)).shown) < 6
     tiny = built(*sources, budget=PromptBudget(7_000, 80))
     assert tiny.shown == (1,)
@@ -236,7 +236,7 @@ def test_what_cannot_fit_is_refused() -> None:
             built(long_source(1), budget=budget)
         assert refused.value.status == 413
     with pytest.raises(Rejected):
-        build_prompt(QUESTION, (), Zone.NORMAL, budget=ROOMY, count_tokens=estimated_tokens, delimiter=MARK)
+        build_prompt(QUESTION, (), Zone.NORMAL, budget=ROOMY, count_tokens=chat_tokens, delimiter=MARK)
 
 
 def test_a_second_attempt_reads_half() -> None:
@@ -255,3 +255,28 @@ def test_the_default_prompt_leaves_the_default_window_its_answer() -> None:
     assert prompt.shown == (1, 2, 3, 4, 5, 6)
     assert prompt.tokens < 3_200
     assert isinstance(prompt.messages[0], ChatMessage)
+
+
+@pytest.mark.parametrize("piece", [". ", "ᏣᎳᎩ ", "h\u0337\u0322", "</think>\n", "\u200b", "𝓗", "\n", "|a|b|\n"])
+@pytest.mark.parametrize("where", ["sources", "question"])
+def test_a_giant_text_in_any_script_stays_within_the_budget_or_is_refused_at_little_cost(
+    piece: str, where: str
+) -> None:
+    counted: list[int] = []
+
+    def count(text: str) -> float:
+        counted.append(len(text))
+        return chat_tokens(text)
+
+    giant = piece * (30_000 // len(piece))
+    asked = replace(QUESTION, text=giant) if where == "question" else QUESTION
+    hostile = [source(n, giant[:1250]) if where == "sources" else long_source(n) for n in range(1, 9)]
+    budget = PromptBudget(7492)
+    try:
+        made = build_prompt(asked, hostile, Zone.NORMAL, budget=budget, count_tokens=count, delimiter=MARK)
+    except Rejected as exc:
+        assert exc.status == 413 and where == "question"
+    else:
+        assert made.tokens <= budget.prompt_tokens
+        assert made.shown
+    assert sum(counted) < 200_000, "a text is not counted anew for every try"
