@@ -9,8 +9,9 @@ from eval.calibrate.draws import Draws
 from eval.calibrate.folds import Folds, dealt, held_out, parts
 from eval.calibrate.points import Limits, Point, choose
 from eval.calibrate.regression import fit
-from eval.calibrate.sample import Sample, Truths
+from eval.calibrate.sample import Regime, Sample, Truths
 from eval.domain import Interval
+from eval.statistics.bootstrap import TAIL
 from eval.statistics.clusters import Floats
 from service.domain import Borders, Zone
 
@@ -78,19 +79,21 @@ def place_as_now(sample: Sample) -> Placed:
 
 
 def effect(sample: Sample, placed: Placed, draws: Draws) -> Effect:
-    """Sum up what was given and what was lost, with intervals over topics."""
+    """Sum up what was given and what was lost, with intervals over topics; without the reranker nothing is normal."""
     right, wrong = sample.right.astype(float), (~sample.right).astype(float)
     groups = np.array(sample.groups)
+    if sample.regime is Regime.RERANKER_DOWN:
+        placed = Placed(placed.answered, np.zeros(len(right)))
     zones: dict[str, tuple[int, float, float, float]] = {}
     for group in dict.fromkeys(sample.groups):
         members = groups == group
         answered, normal = float(placed.answered[members].mean()), float(placed.normal[members].mean())
         zones[group] = (int(members.sum()), 1.0 - answered, answered - normal, normal)
     return Effect(
-        wrong=_share(placed.answered * wrong, placed.answered, draws),
-        wrong_normal=_share(placed.normal * wrong, placed.normal, draws),
-        lost=_share((1.0 - placed.answered) * right, right, draws),
-        answered=_share(placed.answered, np.ones(len(right)), draws),
+        wrong=_share(placed.answered * wrong, placed.answered, sample, draws),
+        wrong_normal=_share(placed.normal * wrong, placed.normal, sample, draws),
+        lost=_share((1.0 - placed.answered) * right, right, sample, draws),
+        answered=_share(placed.answered, np.ones(len(right)), sample, draws),
         zones=zones,
     )
 
@@ -106,8 +109,15 @@ def _placed(folds: Folds, placing: Placing) -> Placed:
     return Placed(answered.mean(axis=0), normal.mean(axis=0))
 
 
-def _share(part: Floats, whole: Floats, draws: Draws) -> Interval:
+def _share(part: Floats, whole: Floats, sample: Sample, draws: Draws) -> Interval:
+    """A share with its interval; of none, or of all, the far end is the exact binomial bound, one trial a topic."""
     total = whole.sum()
+    if total <= 1e-12:
+        return Interval(float("nan"), float("nan"), float("nan"))
     above, below = draws.weights @ part, draws.weights @ whole
     drawn = np.divide(above, below, out=np.full(len(below), np.nan), where=below > 1e-12)
-    return draws.interval(float(part.sum() / total) if total > 1e-12 else float("nan"), drawn)
+    found = draws.interval(float(part.sum() / total), drawn)
+    reach = 1.0 - TAIL ** (1.0 / len(np.unique(sample.clusters[whole > 0])))
+    if found.value == 0.0:
+        return Interval(0.0, 0.0, reach)
+    return Interval(1.0, 1.0 - reach, 1.0) if found.value == 1.0 else found

@@ -1,7 +1,7 @@
 """One regime from its judged lists to an operating point: what scores tell, what borders cost, whether a model pays."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -87,6 +87,8 @@ def study(
     progress(judged.regime, 0, steps)
     by_top = curve(judged.top[None, :], judged.right, draws)
     point = choose(judged.top, judged.right, limits)
+    if judged.regime is Regime.RERANKER_DOWN:  # weak at best, whatever its cosine
+        point = replace(point, has_normal=False)
     test = effect(judged, place_by_top(judged, folds, limits), draws)
     alone = held_out(judged.top[:, None], judged.right, judged.listed, folds)
     models = []

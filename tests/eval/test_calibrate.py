@@ -28,6 +28,7 @@ from eval.calibrate.sample import (
     without_reranker,
     zones_of,
 )
+from eval.calibrate.study import study
 from eval.calibrate.synthetic import EMBEDDER, RERANKER
 from eval.domain import Case, Golden, Hit, Labels, Retrieved
 from eval.statistics.clusters import codes
@@ -318,6 +319,27 @@ def test_an_effect_counts_what_was_given_and_what_was_lost() -> None:
     now = effect(judged, place_as_now(judged), draw(judged.clusters, seed=1))  # weak from -4, normal from 0
     assert now.wrong.value == pytest.approx(1 / 3)
     assert now.wrong_normal.value == pytest.approx(1 / 3)
+
+
+def test_a_share_of_none_is_no_certainty() -> None:
+    judged = made([3.0] * 10 + [-5.0] * 10, [True] * 10 + [False] * 10)
+    shares = effect(
+        judged, place(judged.top, Point(Borders(0.0, 9.0), met=True, has_normal=False)), draw(judged.clusters, seed=1)
+    )
+    assert (shares.wrong.value, shares.wrong.low) == (0.0, 0.0)
+    assert shares.wrong.high == pytest.approx(0.3085, abs=1e-4)  # Clopper and Pearson, none of ten
+
+
+def test_without_the_reranker_nothing_is_normal() -> None:
+    cases = [case(str(at), *([(1, 2)] if at % 2 else [])) for at in range(40)]
+    lists = {one.id: without_reranker(retrieved(one.id, (1, 1.0, 0.9 if one.golden else 0.5))) for one in cases}
+    judged, _ = sample(cases, lists, Regime.RERANKER_DOWN, zones_of(RERANKER, EMBEDDER), max_sources=6)
+    found = study(judged, 0, LIMITS, seed=1, repeats=2)
+    assert not found.point.has_normal
+    assert math.isnan(found.test.wrong_normal.value)
+    assert (found.test.wrong.value, found.test.lost.value) == (0.0, 0.0)
+    assert 0.5 < found.point.borders.weak <= 0.9
+    assert found.models == ()
 
 
 def test_the_test_part_is_placed_by_borders_that_never_saw_it() -> None:
