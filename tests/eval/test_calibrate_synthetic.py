@@ -1,15 +1,20 @@
 """On scores whose optimum is known: it is the optimum, and the machinery finds it to within chance."""
 
+from io import StringIO
+
 import numpy as np
 import pytest
+from rich.console import Console
 from scipy.integrate import quad
 from scipy.stats import norm
 
 from eval.calibrate.draws import draw
 from eval.calibrate.points import Limits, choose
 from eval.calibrate.risk import curve
+from eval.calibrate.rows import proof_row
 from eval.calibrate.sample import Regime, sample, zones_of
 from eval.calibrate.synthetic import EMBEDDER, READINGS, RERANKER, Proof, Scores, lists, optimum, proof
+from eval.calibrate.tables import show_proofs
 from service.domain import Zone
 
 LIMITS = Limits(max_wrong=0.04, max_lost=0.15)
@@ -90,6 +95,18 @@ def test_a_model_of_lower_scores_that_tell_nothing_does_not_pay(proved: Proof) -
     for model in proved.found.models:
         gain = model.gains[0].difference
         assert abs(gain.value) < 0.005
+
+
+def test_a_proof_is_shown_beside_its_optimum(proved: Proof) -> None:
+    console = Console(width=120, file=StringIO())
+    show_proofs([proved], LIMITS, console)
+    assert isinstance(console.file, StringIO)
+    shown = console.file.getvalue()
+    row = proof_row(proved)
+    assert row["optimum"]["weak"] == pytest.approx(-0.7418, abs=1e-4)
+    assert row["found"]["limits_met"]
+    for number in (row["optimum"]["weak"], row["found"]["weak"]):
+        assert f"{number:+.2f}" in shown
 
 
 def test_the_lists_are_what_they_are_said_to_be() -> None:
