@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Protocol
 
-from service.answer.ports import AnsweringMode, EvaluationRuns, FlagReader, Flags
+from service.answer.ports import AnsweringMode, FlagReader, Flags
 from service.answer.signature import differences
 from service.domain import RunKind, Signature, StoredRun
 from service.settings import ActivationSettings, OnChange
@@ -14,6 +15,14 @@ SHOWN_DIFFERENCES = 6
 TEST_FIRST = "record a passed run (docs/eval.md, Activation), then"
 SWITCH_ON = '`ariane flags set posts_pipeline on --why "..."`'
 OVERRIDE = '`ariane flags set posts_pipeline on --override --why "..."`'
+
+
+class EvaluationRuns(Protocol):
+    """The recorded verdicts."""
+
+    async def latest_run(self, signature: str) -> StoredRun | None:
+        """The run that counts for this signature (SHA-256 in hex), or None when there is none."""
+        ...
 
 
 class State(StrEnum):

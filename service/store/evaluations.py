@@ -22,7 +22,7 @@ VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING run_id
 
 
 class EvaluationStore:
-    """Matches `service.answer.ports.EvaluationRuns`, and records new runs."""
+    """Matches `service.answer.activation.EvaluationRuns`, and records new runs."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
