@@ -1,7 +1,9 @@
 """Activation on a real database: what is recorded, what switches the pipeline on, and what becomes of an old one."""
 
+import asyncio
 import shutil
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -13,15 +15,18 @@ from service.doctor.patient import Patient, utc_now
 from service.domain import EvaluationRun, RunKind
 from service.errors import Rejected
 from service.ingest.embed import embed_pending
+from service.jobs import Work
 from service.settings import Settings
 from service.store.corpus import CorpusStore
 from service.store.evaluations import EvaluationStore
 from service.store.flags import FlagStore
 from service.store.migrate import migrate, migrations_folder
 from service.store.pool import Pool, open_pool
+from service.telemetry import ACTIVATION
 from service.wiring.activation import activated_flags, covered_percent, present_activation, switch_on
 from service.wiring.configuration import configuration, embedding_profile
 from service.wiring.models import UnprovedModels
+from service.worker import run_worker
 from tests.fakes.answering import FakeReranker
 from tests.fakes.embedder import HashEmbedder
 from tests.integration.store_data import PUBLIC, TOPIC, indexed, post, rows
@@ -30,6 +35,8 @@ SETTINGS = Settings()
 EMBEDDER = HashEmbedder(embedding_profile(SETTINGS.models))
 CHANGED = Settings.model_validate({"retrieval": {"candidates": 30}})
 KEPT = Settings.model_validate({"retrieval": {"candidates": 30}, "activation": {"on_change": "keep"}})
+NO_WORK = cast("Work", None)
+"""No job comes."""
 
 
 def run_under(settings: Settings, *, passed: bool = True, kind: RunKind = RunKind.EVAL) -> EvaluationRun:
@@ -196,3 +203,25 @@ async def test_the_doctor_says_what_is_held_back_and_how_to_mend_it(
     assert made.status is status
     assert said in made.detail
     assert ("ariane flags set posts_pipeline on" in made.mend) == (status is not Status.OK)
+
+
+async def test_a_worker_notices_a_change_though_nobody_asks(runs: EvaluationStore, pool: Pool) -> None:
+    await runs.record_run(run_under(SETTINGS))
+    await turn_on(pool)
+    settings = Settings.model_validate({"worker": {"metrics_port": 0, "sweep_seconds": 0.1}})
+    stop = asyncio.Event()
+    watched = activated_flags(pool, SETTINGS)
+    worker = asyncio.create_task(run_worker(settings, pool, NO_WORK, stop=stop, watch=[watched.read]))
+    try:
+        await until_shown(State.ACTIVE)
+        await runs.record_run(run_under(SETTINGS, passed=False, kind=RunKind.SIGNED_OFF))
+        await until_shown(State.FAILED)
+    finally:
+        stop.set()
+        await worker
+
+
+async def until_shown(state: State) -> None:
+    async with asyncio.timeout(20):
+        while not ACTIVATION.labels(state)._value.get():
+            await asyncio.sleep(0.05)
