@@ -14,6 +14,7 @@ COMMANDS = {
     "flags": "The switches, and who turned them.",
     "ask": "One question against the index; nothing is posted.",
     "doctor": "What is wrong with this installation, and how to mend it.",
+    "gate": "What the input gate decides on messages.",
     "sanitize": "What would be posted of a model's drafts.",
     "bench": "Measure this machine.",
 }

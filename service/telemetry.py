@@ -20,6 +20,7 @@ WEBHOOK_SECONDS = Histogram(
 )
 OUTCOMES = Counter("ariane_outcomes", "What became of a mention.", ["outcome", "reason"])
 ANSWERS = Counter("ariane_answers", "Answers by result, zone and mode.", ["result", "zone", "mode"])
+GATED = Counter("ariane_gated", "Messages that the input gate declined, by kind and rule.", ["kind", "rule"])
 STAGE_SECONDS = Histogram("ariane_stage_seconds", "Time of each stage of the answer pipeline.", ["stage"])
 INDEXED = Counter("ariane_indexed_posts", "Posts that passed indexing, by result.", ["result"])
 EMBEDDED = Counter("ariane_embedded_passages", "Passages embedded.")

@@ -1,13 +1,25 @@
 """The whole text of a reply: the answer or the help, its notes and its footer, checked against the forum."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
+from service.answer.gate.compiled import Gate
+from service.answer.gate.decline import gate_answer
 from service.answer.messages import Message, message
 from service.answer.pipeline import Stages, abstention, answer
 from service.answer.ports import FixedReply
 from service.answer.reply import Standing
 from service.answer.trigger import Kind, Trigger
 from service.domain import Answer, Lang, Post, Question, Result, Topic, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Gating:
+    """The gate, when it is on, and the member's own turns before the question, oldest first."""
+
+    rules: Gate
+    earlier: tuple[str, ...]
+
 
 Recheck = Callable[[FixedReply], Awaitable[Standing]]
 """Reads the question and the cited posts again."""
@@ -22,10 +34,12 @@ async def compose(
     trace: Trace,
     *,
     default_lang: Lang,
+    gate: Gating | None = None,
 ) -> tuple[FixedReply, Standing]:
     """The reply to a post, and the forum as it was when every post it cites was still there.
 
     Cited posts that are gone by then are left out and the answer made once more; if others go meanwhile, it abstains.
+    A question that the gate declines goes no further than its reply.
     """
     lang = trace.lang = language(trigger.text, topic.title, stages, default_lang)
     if trigger.cut:
@@ -39,6 +53,8 @@ async def compose(
 
     if trigger.kind is Kind.HELP:
         return await checked(Answer(Result.HELPED, message(Message.HELP, lang, post.id)))
+    if gate and (gated := gate_answer(gate.rules, trigger.text, gate.earlier, lang, trace, seed=post.id)):
+        return await checked(gated)
     title = topic.title if post.post_number == 1 else ""
     question = Question(trigger.text, lang, title, exclude_from=(post.topic_id, post.post_number))
     reply, standing = await checked(await answer(question, stages, trace, seed=post.id))

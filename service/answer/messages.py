@@ -25,6 +25,16 @@ class Message(StrEnum):
     HELP = "help"
     QUESTION_CUT = "question_cut"
     FOOTER = "footer"
+    DECLINE_GENERALIST = "decline_generalist"
+    DECLINE_VIOLENCE = "decline_violence"
+    DECLINE_SELF_HARM = "decline_self_harm"
+    DECLINE_ILLEGAL_TRADE = "decline_illegal_trade"
+    DECLINE_INTRUSION = "decline_intrusion"
+    DECLINE_PERSONAL_DATA = "decline_personal_data"
+    DECLINE_INJECTION = "decline_injection"
+    DECLINE_MEDICAL_ADVICE = "decline_medical_advice"
+    DECLINE_LEGAL_FINANCIAL_ADVICE = "decline_legal_financial_advice"
+    DECLINE_HARASSMENT = "decline_harassment"
 
 
 def folded_words(text: str) -> str:

@@ -4,7 +4,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from service.answer.compose import compose
+from service.answer.compose import Gating, compose
+from service.answer.gate.compiled import Gate
+from service.answer.gate.decline import Turns
+from service.answer.gate.match import RECENT_TURNS
 from service.answer.pipeline import Stages
 from service.answer.ports import FixedReply, FlagReader, Forum, Ledger
 from service.answer.reply import Standing, adopted, deliver, look_again, switched_off
@@ -39,6 +42,8 @@ class Respond:
     bot: Bot
     limits: LimitSettings
     default_lang: Lang
+    gate: Gate
+    turns: Turns
 
 
 async def respond(post: Post, deps: Respond, *, now: datetime) -> Outcome:
@@ -89,11 +94,21 @@ async def _outcome(post: Post, deps: Respond, now: datetime) -> Outcome:
         return await _let_go(post, asked, deps, now)
     trace = Trace()
     recheck = partial(look_again, post, forum=deps.forum, bot=deps.bot, replies_to_us=replies_to_us)
-    reply, standing = await compose(post, *asked, deps.stages, recheck, trace, default_lang=deps.default_lang)
+    gate = await _gating(post, deps)
+    reply, standing = await compose(
+        post, *asked, deps.stages, recheck, trace, default_lang=deps.default_lang, gate=gate
+    )
     if standing.refusal:
         return await _let_go(post, standing.refusal, deps, now)
     reply = await deps.ledger.fix_reply(post.id, reply, trace)
     return await _deliver(standing, reply, deps, now)
+
+
+async def _gating(post: Post, deps: Respond) -> Gating | None:
+    """The gate with what it has to know of this member, if it is on at this moment."""
+    if not (await deps.flags.read()).input_gate:
+        return None
+    return Gating(deps.gate, await deps.turns.before(post, RECENT_TURNS))
 
 
 async def _resume(post: Post, reply: FixedReply, replies_to_us: bool, deps: Respond, now: datetime) -> Outcome:

@@ -15,6 +15,8 @@ from service.commands.options import configured
 from service.domain import Answer, Lang, Question, RerankerProfile, Trace
 from service.errors import Misconfigured, Rejected, Transient
 from service.settings import Settings, demo_home
+from service.store.flags import FlagStore
+from service.store.pool import Pool
 from service.wiring.answering import open_answering
 
 FAILED = 1
@@ -53,7 +55,8 @@ async def _ask(
         spoken = Lang(lang) if lang else stages.detect_language(text, fallback=default)
         question = Question(text[: settings.retrieval.question_chars], spoken, history=turns)
         try:
-            answered = await answer(question, stages, trace, seed=0)
+            gated = await _gated(settings, services.pool, question, trace)
+            answered = gated or await answer(question, stages, trace, seed=0)
         except Transient as exc:
             click.echo(f"ariane: {exc}", err=True)
             if as_json:
@@ -65,6 +68,17 @@ async def _ask(
     else:
         _show(text, answered, trace, profile)
     return 0
+
+
+async def _gated(settings: Settings, pool: Pool, question: Question, trace: Trace) -> Answer | None:
+    """The gate's reply, when the gate is on and declines the question."""
+    if not (await FlagStore(pool).read()).input_gate:
+        return None
+    from service.answer.gate.compiled import load_gate  # slow to compile: only where the gate is on
+    from service.answer.gate.decline import gate_answer
+
+    earlier = [text for role, text in question.history if role == "user"]
+    return gate_answer(load_gate(settings.gate), question.text, earlier, question.lang, trace, seed=0)
 
 
 def _demo_hint(settings: Settings) -> str:

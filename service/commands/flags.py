@@ -28,7 +28,7 @@ def command(context: click.Context, config: Path | None) -> None:
     \b
     answering       off | shadow | on   post answers, or compute them without posting
     posts_pipeline  off | on            answer from the indexed posts, under a configuration that passed a test
-    input_gate      off                 decline questions that are not for the forum (not there yet)
+    input_gate      off | on            decline questions that are not for the forum, in the server's own words
     """
     del config  # the sub-command looks for it here
     if context.invoked_subcommand is None:

@@ -16,6 +16,7 @@ from service.settings.sections import (
     Channel,
     DatabaseSettings,
     ForumSettings,
+    GateSettings,
     LimitSettings,
     LogSettings,
     OnChange,
@@ -31,6 +32,7 @@ __all__ = [
     "Channel",
     "DatabaseSettings",
     "ForumSettings",
+    "GateSettings",
     "LimitSettings",
     "LogSettings",
     "ModelSettings",
@@ -71,6 +73,7 @@ class Settings(BaseSettings):
     retrieval: RetrievalSettings = RetrievalSettings()
     models: ModelSettings = ModelSettings()
     activation: ActivationSettings = ActivationSettings()
+    gate: GateSettings = GateSettings()
     limits: LimitSettings = LimitSettings()
     retention: RetentionSettings = RetentionSettings()
     log: LogSettings = LogSettings()

@@ -129,6 +129,11 @@ class ActivationSettings(Section):
     )
 
 
+class GateSettings(Section):
+    rules_file: str = Field("", description="YAML file of gate rules of your own, merged with the known ones by id.")
+    kinds_off: tuple[str, ...] = Field((), description="Kinds that the input gate lets through, such as generalist.")
+
+
 class LimitSettings(Section):
     per_member_per_hour: int = Field(10, ge=1, description="Answers one member gets in an hour.")
     per_topic_per_hour: int = Field(15, ge=1, description="Answers given in one topic in an hour.")

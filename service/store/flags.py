@@ -16,8 +16,6 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "posts_pipeline": ("off", "on"),
     "input_gate": ("off", "on"),
 }
-GATE_READY = False
-"""Whether input_gate can be turned on: from then on the gate's rules are part of the configuration's signature."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +33,6 @@ async def _checked(conn: Connection, name: str, value: str, signature: str) -> N
         raise Rejected(f"there is no flag {name!r}: {', '.join(ALLOWED)}", status=422)
     if value not in ALLOWED[name]:
         raise Rejected(f"{name} can't be {value!r}: {', '.join(ALLOWED[name])}", status=422)
-    if name == "input_gate" and value == "on" and not GATE_READY:
-        raise Rejected("input_gate can't be turned on: the gate does not exist yet", status=422)
     if name == "posts_pipeline" and value == "on" and not await evaluations.passed(conn, signature):
         raise Rejected("posts_pipeline can't be turned on: this configuration has no passed test", status=409)
 

@@ -6,8 +6,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-import yaml
-
+from service.answer.gate.rules import bundled_names, rule_files
 from service.answer.messages import wordings
 from service.answer.signature import digest, excerpt_rule, sign, template_digest
 from service.domain import EmbeddingProfile, Signature
@@ -15,7 +14,6 @@ from service.inference.bundled_reranker import BIAS, LIST_WEIGHTS, PAIR_WEIGHTS
 from service.inference.profile_files import KnownReranker, Profiles, load_profiles
 from service.settings import Settings
 from service.settings.models import AnswererKind, AnswererSettings, ModelSettings, RerankerKind
-from service.store.flags import GATE_READY
 
 CONDENSER = "none"
 """The version of what makes a follow-up stand alone: nothing does yet."""
@@ -47,7 +45,7 @@ def configuration(settings: Settings) -> Signature:
             "persona": persona,
             "prompts": {name: sha256 for name, sha256 in prompts.items() if name not in persona},
             "wording": {lang: digest(wording.model_dump()) for lang, wording in wordings().items()},
-            "gate": dict(_gate_rules()) if GATE_READY else {},
+            "gate": {"kinds_off": sorted(settings.gate.kinds_off), **dict(_gate_rules(settings.gate.rules_file))},
         }
     )
 
@@ -85,14 +83,10 @@ def _templates() -> Iterator[tuple[str, str]]:
         yield path, template_digest(text)
 
 
-def _gate_rules() -> Iterator[tuple[str, str]]:
+def _gate_rules(own: str) -> Iterator[tuple[str, str]]:
     """The gate's rules by file, without their examples. (A rule that only declines more may keep a test valid: A4.)"""
-    for path, text in _texts(files("service.answer") / "gate", ".yml"):
-        content = yaml.load(text, yaml.CSafeLoader)
-        for rule in content.get("rules", ()):
-            for examples in ("positives", "lookalikes"):
-                rule.pop(examples, None)
-        yield path, digest(content)
+    for name, file in zip((*bundled_names(), "own"), rule_files(own), strict=False):
+        yield name, digest(file.model_dump(exclude={"rules": {"__all__": {"positives", "lookalikes"}}}))
 
 
 def _texts(folder: Traversable, ending: str, inside: str = "") -> Iterator[tuple[str, str]]:

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from service.answer.activation import ActivatedFlags
+from service.answer.gate.compiled import Gate, load_gate
 from service.answer.pipeline import Stages
 from service.discourse.client import DiscourseClient
 from service.discourse.names import folded_name
@@ -16,6 +17,7 @@ from service.store.corpus import CorpusStore
 from service.store.inbox import InboxStore
 from service.store.ledger import LedgerStore
 from service.store.pool import Pool
+from service.store.turns import TurnStore
 from service.wiring.activation import activated_flags
 from service.wiring.answering import open_answering
 from service.wiring.models import IsUp
@@ -34,6 +36,8 @@ class Services:
     embedder: Embedder
     forum: DiscourseClient
     stages: Stages
+    gate: Gate
+    turns: TurnStore
     rules: IndexRules
     up: Mapping[str, IsUp]
 
@@ -52,6 +56,8 @@ async def open_services(settings: Settings, name: str, *, long_lived: bool = Fal
             embedder=at.embedder,
             forum=forum,
             stages=at.stages,
+            gate=load_gate(settings.gate),
+            turns=TurnStore(at.pool),
             rules=IndexRules(_bots(settings.forum), settings.forum.index_banners),
             up={**at.up, "forum": lambda: forum.up},
         )

@@ -29,6 +29,8 @@ class Worker:
             bot=Bot(forum.bot_username, frozenset(folded_name(name) for name in forum.known_bots)),
             limits=services.settings.limits,
             default_lang=Lang(forum.language),
+            gate=services.gate,
+            turns=services.turns,
         )
 
     async def index_post(self, inbox_id: InboxId) -> None:

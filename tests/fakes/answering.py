@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from service.answer.gate.compiled import build_gate
+from service.answer.gate.rules import rule_files
 from service.answer.pipeline import Stages
 from service.answer.ports import AnsweringMode, Claim, CreatedReply, FixedReply, Flags, RecentAnswers
 from service.answer.respond import Respond
@@ -41,6 +43,7 @@ from service.domain import (
 from service.errors import ArianeError, Rejected, Unsure
 from service.settings import LimitSettings, RetrievalSettings
 
+GATE = build_gate(rule_files(""))
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 BASE_URL = "https://forum.example"
 MENTION = '<a class="mention" href="/u/ariane">@ariane</a>'
@@ -155,6 +158,16 @@ class FakeFlags:
     async def read(self) -> Flags:
         now, self.flags = self.flags, self.later or self.flags
         return now
+
+
+@dataclass
+class FakeTurns:
+    """What the member wrote before in this topic."""
+
+    texts: tuple[str, ...] = ()
+
+    async def before(self, post: Post, limit: int) -> tuple[str, ...]:
+        return self.texts[-limit:]
 
 
 @dataclass
@@ -325,6 +338,7 @@ class World:
     answerer: FakeAnswerer = field(default_factory=FakeAnswerer)
     flags: FakeFlags = field(default_factory=FakeFlags)
     ledger: Any = field(default_factory=MemoryLedger)
+    turns: FakeTurns = field(default_factory=FakeTurns)
     limits: LimitSettings = field(default_factory=LimitSettings)
     settings: RetrievalSettings = field(default_factory=RetrievalSettings)
     forum: FakeForum = field(init=False)
@@ -363,6 +377,8 @@ class World:
             bot=Bot("ariane", frozenset({"system", "recapbot"}), UserId(77)),
             limits=self.limits,
             default_lang=ENGLISH,
+            gate=GATE,
+            turns=guard(self.turns),
         )
 
     def skipped(self) -> list[SkipReason]:

@@ -139,14 +139,15 @@ def test_an_empty_index_can_be_listed_but_not_asked(database_url: str) -> None:
 
 def test_flags_are_set_with_a_reason_that_is_kept(database_url: str) -> None:
     refused(run("flags", "set", "answering", "maybe", "--why", "x", url=database_url), "'maybe'", "off, shadow, on")
-    refused(run("flags", "set", "input_gate", "on", "--why", "x", url=database_url), "input_gate")
+    done = run("flags", "set", "input_gate", "on", "--why", "spam", url=database_url)
+    assert (done.returncode, done.stderr) == (0, "input_gate is on\n")
     done = run("flags", "set", "answering", "shadow", "--why", "a first look", "--by", "ines", url=database_url)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "answering is shadow\n")
     shown = run("flags", url=database_url)
     assert shown.stdout.splitlines() == [
         "answering       shadow",
         "posts_pipeline  off",
-        "input_gate      off",
+        "input_gate      on",
         "activation      off: this configuration was never tested",
     ]
     assert "ines" in shown.stderr

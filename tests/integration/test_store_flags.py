@@ -51,7 +51,7 @@ async def test_changes_at_once_chain_their_old_values(flags: FlagStore) -> None:
         ("answering", "yes", "off, shadow, on"),
         ("posts_pipeline", "shadow", "off, on"),
         ("posts_pipeline", "on", "no passed test"),
-        ("input_gate", "on", "the gate does not exist yet"),
+        ("input_gate", "yes", "off, on"),
     ],
 )
 async def test_anything_else_is_rejected_with_what_is_allowed(

@@ -5,6 +5,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -242,9 +243,13 @@ def test_a_refusal_names_every_missing_part_and_what_to_do() -> None:
     assert "failed (evaluated on garden by ines, 2026-11-30: a word on it)" in failed
 
 
-def test_the_gates_rules_count_once_it_can_be_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gates_rules_count_and_not_their_examples(tmp_path: Path) -> None:
     before = configuration(settings())
-    monkeypatch.setattr("service.wiring.configuration.GATE_READY", True)
-    lines = differences(before, configuration(settings()))
-    assert lines
-    assert all(line.startswith("gate.rules/") for line in lines)
+    own = tmp_path / "own.yml"
+    rule = "{id: mine, kind: harassment, language: en, intent: [{verb: [teaze]}], lookalikes: [d, e, f], positives: "
+    gate = {"rules_file": str(own), "kinds_off": ["generalist"]}
+    own.write_text(f"rules: [{rule}[a, b, c]}}]")
+    mine = configuration(settings(gate=gate))
+    assert {"gate.kinds_off.0 (none) -> generalist", "gate.own"} <= set(differences(before, mine))
+    own.write_text(f"rules: [{rule}[a, b, x]}}]")
+    assert differences(mine, configuration(settings(gate=gate))) == ()

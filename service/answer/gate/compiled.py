@@ -7,7 +7,9 @@ from typing import Any
 from service.answer.gate.lexicon import Lexicon, lexicon
 from service.answer.gate.normalise import normalise
 from service.answer.gate.patterns import any_of, compiled, patterns_of, prefilter
-from service.answer.gate.rules import GateKind, Intent, Rule, RuleFile, expanded, merged
+from service.answer.gate.rules import GateKind, Intent, Rule, RuleFile, expanded, merged, rule_files
+from service.errors import Misconfigured
+from service.settings import GateSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,13 @@ class Gate:
     fillers: Any
     reporting: Any
     pointing: Any
+
+
+def load_gate(settings: GateSettings) -> Gate:
+    """The gate as the settings have it; raises Misconfigured for a kind or a rule that can't be."""
+    if unknown := set(settings.kinds_off) - set(GateKind):
+        raise Misconfigured(f"gate.kinds_off: {', '.join(sorted(unknown))}: there are {', '.join(GateKind)}")
+    return build_gate(rule_files(settings.rules_file), off=map(GateKind, settings.kinds_off))
 
 
 def build_gate(found: Sequence[RuleFile], *, off: Iterable[GateKind] = ()) -> Gate:

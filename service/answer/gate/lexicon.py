@@ -84,7 +84,9 @@ def _respelt(known: Lexicon, word: str) -> str | None:
 
 def _one_slip(word: str, target: str) -> bool:
     """Whether one letter was dropped, added, doubled, swapped with the next or, in a longer word, replaced."""
-    start = next((at for at, (a, b) in enumerate(zip(word, target, strict=False)) if a != b), min(len(word), len(target)))
+    start = next(
+        (at for at, (a, b) in enumerate(zip(word, target, strict=False)) if a != b), min(len(word), len(target))
+    )
     if start == 0:
         return False
     a, b = word[start:], target[start:]
@@ -106,7 +108,11 @@ def _parted(known: Lexicon, word: str) -> tuple[str, ...]:
     for end in range(2, len(word) + 1):
         for start in range(max(0, end - 18), end - 1):
             before, piece = best[start], word[start:end]
-            if before is not None and piece in known.known and (best[end] is None or len(before) + 1 < len(best[end] or ())):
+            if (
+                before is not None
+                and piece in known.known
+                and (best[end] is None or len(before) + 1 < len(best[end] or ()))
+            ):
                 best[end] = (*before, piece)
     parts = best[-1]
     return parts if parts and any(part in known.targets for part in parts) else ()

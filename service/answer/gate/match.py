@@ -136,9 +136,7 @@ def _pointing(gate: Gate, intent: CompiledIntent, words: str) -> Iterator[tuple[
 
 
 def _names_object(rule: CompiledRule, intent: CompiledIntent, turns: Sequence[str]) -> bool:
-    return any(
-        not _excepted(rule, turn, *found.span()) for turn in turns for found in intent.object.finditer(turn)
-    )
+    return any(not _excepted(rule, turn, *found.span()) for turn in turns for found in intent.object.finditer(turn))
 
 
 def _continued(gate: Gate, words: str, turns: Sequence[str]) -> Decline | None:

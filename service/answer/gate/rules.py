@@ -87,7 +87,7 @@ class Rule(_Model):
 class RuleFile(_Model):
     """A file: its rules, the `words` that their patterns share, and what it turns off of the rules before it.
 
-    `fillers` are patterns that say nothing, `reporting` the patterns that make quoted words a report, `pointing` the words
+    `fillers` are patterns that say nothing, `reporting` those that make quoted words a report, `pointing` the words
     that point back to an earlier turn, `known` words that no misspelt word of a rule is.
     """
 
@@ -119,11 +119,20 @@ def read_rule_file(text: str, name: str) -> RuleFile:
 
 
 @cache
-def bundled_files() -> tuple[RuleFile, ...]:
-    """The rules that come with the program, in the order of their files' names."""
+def _bundled() -> Mapping[str, RuleFile]:
     folder = files("service.answer.gate").joinpath("rules")
     texts = {file.name: file.read_text(encoding="utf-8") for file in folder.iterdir() if file.name.endswith(".yml")}
-    return tuple(read_rule_file(texts[name], name) for name in sorted(texts))
+    return {name: read_rule_file(texts[name], name) for name in sorted(texts)}
+
+
+def bundled_names() -> tuple[str, ...]:
+    """The names of the rule files that come with the program, in their order."""
+    return tuple(_bundled())
+
+
+def bundled_files() -> tuple[RuleFile, ...]:
+    """The rules that come with the program, in the order of their files' names."""
+    return tuple(_bundled().values())
 
 
 def rule_files(own: str) -> tuple[RuleFile, ...]:

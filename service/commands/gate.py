@@ -1,0 +1,110 @@
+"""`ariane gate`: what the input gate decides on messages, one JSON line each, and whether its rules hold."""
+
+import json
+import re
+import sys
+from collections.abc import Iterable
+from typing import Literal, TextIO
+
+import click
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from service.answer.gate.compiled import Gate, load_gate
+from service.answer.gate.match import decide
+from service.answer.gate.rules import RuleFile, merged, rule_files
+from service.commands.options import configured
+from service.settings import Settings
+
+BAD_INPUT = 2
+RULES_FAIL = 1
+
+
+class _Turn(BaseModel):
+    role: Literal["user", "bot"]
+    text: str
+
+
+class _Line(BaseModel):
+    """One message; `history` are the earlier turns, oldest first."""
+
+    id: str | int
+    text: str
+    lang: str | None = None
+    history: list[_Turn] = []
+
+
+_LINE = TypeAdapter(_Line)
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
+
+
+def gate_jsonl(lines: Iterable[str], out: TextIO, gate: Gate) -> int:
+    """Decide on a message a line; the exit status is 0, or 2 after a line on stderr that says what is wrong where."""
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            given = _read(line)
+        except ValueError as exc:
+            print(f"ariane gate: line {number}: {exc}", file=sys.stderr)
+            return BAD_INPUT
+        found = decide(gate, given.text, [turn.text for turn in given.history if turn.role == "user"])
+        decided = {
+            "id": given.id,
+            "decision": "decline" if found else "proceed",
+            "rule": found.rule if found else None,
+            "kind": found.kind if found else None,
+            "span": found.span if found else None,
+        }
+        json.dump(decided, out, ensure_ascii=True)
+        out.write("\n")
+    return 0
+
+
+def _read(line: str) -> _Line:
+    if _NOT_UTF8.search(line):
+        raise ValueError("not UTF-8")
+    try:
+        return _LINE.validate_python(json.loads(line))
+    except ValidationError as exc:
+        fault = exc.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in fault["loc"] if not isinstance(part, str) or part.isidentifier())
+        raise ValueError(f"{where}: {fault['msg']}" if where else str(fault["msg"])) from exc
+    except (ValueError, RecursionError) as exc:
+        raise ValueError(f"not JSON: {exc}") from exc
+
+
+def failing_examples(gate: Gate, files: Iterable[RuleFile]) -> list[str]:
+    """A line for each example that isn't decided as its rule says, the rules of a kind that is off aside."""
+    on = {rule.id for rule in gate.rules}
+    faults = []
+    for rule, _ in merged(files):
+        if rule.id not in on:
+            continue
+        faults += [f"{rule.id}: not declined: {text}" for text in rule.positives if decide(gate, text) is None]
+        for text in rule.lookalikes:
+            if found := decide(gate, text):
+                faults.append(f"{rule.id}: declined by {found.rule} for {found.span!r}: {text}")
+    return faults
+
+
+@click.command("gate")
+@click.argument("messages", type=click.File("r", encoding="utf-8", errors="surrogateescape"), default="-")
+@click.option("--jsonl", is_flag=True, help="Read a JSON object a line from MESSAGES (by default stdin), write one.")
+@click.option("--test", "test_rules", is_flag=True, help="Try every rule, yours included, on its own examples.")
+@configured
+def command(settings: Settings, messages: TextIO, jsonl: bool, test_rules: bool) -> None:
+    """Say what the gate decides on messages: {"id", "text", "lang"?, "history"?: [{"role", "text"}]} a line.
+
+    The rules are the program's and those of gate.rules_file; `span` are the words that a rule met, accents and case
+    folded.
+    """
+    if jsonl == test_rules:
+        raise click.UsageError("give --jsonl or --test")
+    gate = load_gate(settings.gate)
+    if jsonl:
+        raise SystemExit(gate_jsonl(messages, sys.stdout, gate))
+    faults = failing_examples(gate, rule_files(settings.gate.rules_file))
+    for fault in faults:
+        click.echo(fault)
+    click.echo(f"{len(gate.rules)} rules, {len(faults)} examples wrong", err=True)
+    raise SystemExit(RULES_FAIL if faults else 0)
