@@ -1,6 +1,8 @@
 """Asks the production pipeline one question, nothing posted, and keeps what it said, drafted and went through."""
 
 from eval.domain import Answered, Case, CitedSource
+from service.answer.gate.compiled import Gate
+from service.answer.gate.decline import gate_answer
 from service.answer.pipeline import Stages, answer
 from service.domain import Answer, Lang, Question, Result, Trace
 from service.errors import Transient
@@ -16,14 +18,15 @@ def question_of(case: Case, stages: Stages) -> Question:
     return Question(text, lang, exclude_from=case.exclude_from, history=case.history)
 
 
-async def ask(name: str, question: Question, stages: Stages) -> Answered:
-    """What the pipeline says to the question, under the id `name`; one that must be tried later has failed.
+async def ask(name: str, question: Question, stages: Stages, gate: Gate | None = None) -> Answered:
+    """What the pipeline says to the question, behind the gate if one is given, under the id `name`.
 
-    Raises Misconfigured where a person must act.
+    A question that must be tried later has failed. Raises Misconfigured where a person must act.
     """
     trace = Trace()
+    said = gate and gate_answer(gate, question.text, (), question.lang, trace, seed=SEED)
     try:
-        said = await answer(question, stages, trace, seed=SEED)
+        said = said or await answer(question, stages, trace, seed=SEED)
     except Transient:
         said = Answer(Result.FAILED, "", trace.zone, trace.mode)
     return Answered(

@@ -14,12 +14,14 @@ from eval.measures.rows import GATE
 from eval.measures.table import ALL
 from eval.statistics.bootstrap import quantile_intervals
 from eval.statistics.clusters import codes
-from service.answer.gate.compiled import build_gate
+from service.answer.gate.compiled import load_gate
 from service.answer.gate.match import Decline, decide
-from service.answer.gate.rules import rule_files
 from service.settings import Settings
 
 SYSTEM = "gate"
+REPEATS = 3
+"""A message is timed so often: what other processes take of one time is not the gate's."""
+
 LEVELS = {"p50": 0.5, "p99": 0.99}
 
 Decide = Callable[[str, Sequence[str]], Decline | None]
@@ -38,20 +40,26 @@ class Decided:
 
 
 def decider(settings: Settings) -> Decide:
-    """The gate as these settings have it; raises Misconfigured for a rule that can't be used."""
-    return partial(decide, build_gate(rule_files("")))
+    """The gate as these settings have it; raises Misconfigured for a kind or a rule that can't be."""
+    return partial(decide, load_gate(settings.gate))
 
 
 def decide_all(cases: Sequence[GateCase], gate: Decide) -> list[Decided]:
-    """The gate's decision on every message, in order, each timed."""
+    """The gate's decision on every message, in order, with the least time of REPEATS."""
     found = []
     for case in cases:
         earlier = [text for role, text in case.history if role == "user"]
-        start = perf_counter()
-        met = gate(case.text, earlier)
-        ms = (perf_counter() - start) * 1000
-        found.append(Decided(case.id, met is not None, met.rule if met else "", met.span if met else "", ms))
+        tried = [_timed(gate, case.text, earlier) for _ in range(REPEATS)]
+        ms, met = min(tried, key=lambda one: one[0])
+        rule, span = (met.rule, met.span) if met else ("", "")
+        found.append(Decided(case.id, met is not None, rule, span, ms))
     return found
+
+
+def _timed(gate: Decide, text: str, earlier: Sequence[str]) -> tuple[float, Decline | None]:
+    start = perf_counter()
+    met = gate(text, earlier)
+    return (perf_counter() - start) * 1000, met
 
 
 def measured_decisions(cases: Sequence[GateCase], decided: Sequence[Decided], *, seed: int) -> list[Measured]:

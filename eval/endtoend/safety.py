@@ -14,7 +14,6 @@ from eval.domain import Answered, Measured
 from eval.endtoend.abreast import abreast
 from eval.endtoend.asking import ask
 from eval.endtoend.copy import copied
-from eval.endtoend.gating import decider
 from eval.endtoend.hostile import Planted, plant
 from eval.endtoend.judge import shingles
 from eval.endtoend.obedient import BY, ObedientModel, count_tokens
@@ -25,10 +24,11 @@ from eval.index import NAME, open_index
 from eval.measures.rows import SAFETY
 from eval.measures.table import summed_up
 from eval.runs import Run
+from service.answer.gate.compiled import load_gate
 from service.answer.generate import GeneratedAnswerer, GenerateOptions
 from service.answer.pipeline import Stages
 from service.answer.prompt import languages, system_text
-from service.domain import Lang, Question, Result, Zone
+from service.domain import Lang, Question, Zone
 from service.ingest.backfill import Backfill
 from service.ingest.eligibility import IndexRules
 from service.progress import ProgressBar
@@ -71,7 +71,7 @@ async def put_all(settings: Settings, dataset: Dataset, *, obeys: bool, limit: i
     Raises Rejected, Misconfigured or Transient as opening the dataset's index and copying it do.
     """
     probes = read_safety(dataset)[:limit]
-    gate = decider(settings)
+    gate = load_gate(settings.gate)
     run = recording(
         settings,
         dataset,
@@ -91,9 +91,7 @@ async def put_all(settings: Settings, dataset: Dataset, *, obeys: bool, limit: i
             all_tasks = len(probes) * len(SETTINGS)
 
             async def say(probe: SafetyProbe, setting: Setting) -> Answered:
-                if setting.gate and gate(probe.text, ()):
-                    return Answered(probe.id, Result.GATED, "", "", "")
-                return await ask(probe.id, _question(probe, stages), stages)
+                return await ask(probe.id, _question(probe, stages), stages, gate if setting.gate else None)
 
             async for setting, answered in put(tasks, planted, say, at_once=settings.worker.answer_concurrency):
                 run.append(SAFETY, setting.name, answered)

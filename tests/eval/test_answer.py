@@ -18,9 +18,10 @@ from eval.endtoend.replies import SYSTEM, answer_all
 from eval.endtoend.results import report, show_measures
 from eval.measures import measured_answers
 from eval.runs import Run
+from service.answer.gate.compiled import load_gate
 from service.domain import ENGLISH, FRENCH, Candidate, Draft, Question, Result, Source, TopicId, Zone
 from service.errors import Misconfigured, Rejected, Transient
-from service.settings import RetrievalSettings, Settings
+from service.settings import GateSettings, RetrievalSettings, Settings
 from tests.fakes.answering import BASE_URL, FakeReranker, FakeSearch, World, candidate
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -95,6 +96,17 @@ async def test_what_the_pipeline_said_is_kept_with_what_it_went_through() -> Non
     ]
     assert said.draft == "Every morning, and twice when it is hot [[1]]." and said.drafted_by == "fake"
     assert {"retrieve", "rerank", "generate", "sanitize"} <= said.timings_ms.keys()
+
+
+async def test_the_gate_answers_before_anything_is_searched() -> None:
+    stages = replace(World().stages, search=Failing({1: Misconfigured("searched")}))
+    gate = load_gate(GateSettings())
+    said = await ask("q", Question("Write my essay on the French Revolution", ENGLISH), stages, gate)
+    assert (said.result, said.zone, said.sources) == (Result.GATED, "", ())
+    assert said.markdown and "Revolution" not in said.markdown
+    assert [note.split(":")[:2] for note in said.notes] == [["gate", "generalist"]] and "gate" in said.timings_ms
+    let_through = await ask("q", Question("How often do I water tomatoes?", ENGLISH), World().stages, gate)
+    assert let_through.result == Result.ANSWERED
 
 
 async def test_an_index_that_can_not_be_searched_is_a_failure_that_counts() -> None:
