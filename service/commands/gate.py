@@ -77,7 +77,7 @@ def failing_examples(gate: Gate, files: Iterable[RuleFile]) -> list[str]:
     """A line for each example that isn't decided as its rule says, the rules of a kind that is off aside."""
     on = {rule.id for rule in gate.rules}
     faults = []
-    for rule, _ in merged(files):
+    for rule in merged(files):
         if rule.id not in on:
             continue
         faults += [f"{rule.id}: not declined: {text}" for text in rule.positives if decide(gate, text) is None]

@@ -7,7 +7,7 @@ from typing import Any
 from service.answer.gate.lexicon import Lexicon, lexicon
 from service.answer.gate.normalise import normalise
 from service.answer.gate.patterns import any_of, compiled, patterns_of, prefilter
-from service.answer.gate.rules import GateKind, Intent, Rule, RuleFile, expanded, merged, rule_files
+from service.answer.gate.rules import GateKind, Intent, Rule, RuleFile, expanded, merged, merged_words, rule_files
 from service.errors import Misconfigured
 from service.settings import GateSettings
 
@@ -54,21 +54,22 @@ def load_gate(settings: GateSettings) -> Gate:
 
 def build_gate(found: Sequence[RuleFile], *, off: Iterable[GateKind] = ()) -> Gate:
     """Compile the rules of these files without the kinds `off`; raises Misconfigured for a pattern that can't be."""
-    skipped, rules = frozenset(off), merged(found)
+    skipped, rules, words = frozenset(off), merged(found), merged_words(found)
     numbers: dict[str, int] = {}
-    kept = tuple(_rule(rule, words, numbers) for rule, words in rules if rule.kind not in skipped)
-    shared = {name: pattern for file in found for name, pattern in file.words.items()}
-    patterns = [expanded(pattern, words) for rule, words in rules for pattern in patterns_of(rule)]
-    examples = [normalise(text) for rule, _ in rules for text in (*rule.positives, *rule.lookalikes)]
-    known = [word for file in found for word in file.known]
-    fillers = [pattern for file in found for pattern in file.fillers]
+    kept = tuple(_rule(rule, words, numbers) for rule in rules if rule.kind not in skipped)
+    patterns = [expanded(pattern, words) for rule in rules for pattern in patterns_of(rule)]
+    examples = [normalise(text) for rule in rules for text in (*rule.positives, *rule.lookalikes)]
+
+    def any_known(field: Callable[[RuleFile], Sequence[str]]) -> Any:
+        return compiled(any_of([pattern for file in found for pattern in field(file)], words))
+
     return Gate(
         rules=kept,
         present=prefilter(list(numbers)),
-        lexicon=lexicon(patterns, [*examples, *known]),
-        fillers=compiled(any_of(fillers, shared)),
-        reporting=compiled(any_of([pattern for file in found for pattern in file.reporting], shared)),
-        pointing=compiled(any_of([pattern for file in found for pattern in file.pointing], shared)),
+        lexicon=lexicon(patterns, [*examples, *(word for file in found for word in file.known)]),
+        fillers=any_known(lambda file: file.fillers),
+        reporting=any_known(lambda file: file.reporting),
+        pointing=any_known(lambda file: file.pointing),
     )
 
 

@@ -79,7 +79,9 @@ def _respelt(known: Lexicon, word: str) -> str | None:
     if scrambled := known.scrambled.get(_letters(word)):
         return scrambled
     near = {target for shorter in _shortened(word) for target in known.neighbours.get(shorter, ())}
-    return min((target for target in near if _one_slip(word, target)), default=None)
+    return max(
+        (target for target in near if _one_slip(word, target)), key=lambda target: (len(target), target), default=None
+    )
 
 
 def _one_slip(word: str, target: str) -> bool:

@@ -21,7 +21,7 @@ _STOP_WORDS = 5
 QUOTED_CHARS = 1_500
 """In a longer text quotes count as its own words."""
 
-_QUOTED = re.compile(r"«[^«»]{1,1500}»|“[^“”]{1,1500}”|\"[^\"]{1,1500}\"|`[^`]{1,1500}`")
+_QUOTED = re.compile(r"«[^«»]{1,1500}»|“[^“”]{1,1500}”|\"[^\"]{1,1500}\"|`[^`]{1,1500}`|(?<!\w)'[^']{4,300}'(?!\w)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ class Rule(_Model):
 
 
 class RuleFile(_Model):
-    """A file: its rules, the `words` that their patterns share, and what it turns off of the rules before it.
+    """A file: its rules, the `words` that all patterns share, and what it turns off of the rules before it.
 
     `fillers` are patterns that say nothing, `reporting` those that make quoted words a report, `pointing` the words
     that point back to an earlier turn, `known` words that no misspelt word of a rule is.
@@ -166,14 +166,17 @@ def _word(name: str, words: Mapping[str, str]) -> str:
     return words[name]
 
 
-def merged(found: Iterable[RuleFile]) -> list[tuple[Rule, Mapping[str, str]]]:
-    """Every rule with the words of its file; a later rule of the same id takes the place of the earlier one."""
-    rules: dict[str, tuple[Rule, Mapping[str, str]]] = {}
-    words: dict[str, str] = {}
+def merged(found: Iterable[RuleFile]) -> list[Rule]:
+    """The rules of all files; a later one of the same id takes the place of the earlier one. Raises Misconfigured."""
+    rules: dict[str, Rule] = {}
     for file in found:
-        words = {**words, **file.words}
         if unknown := file.off - rules.keys():
             raise Misconfigured(f"the gate has no rules {', '.join(sorted(unknown))} to turn off")
         rules = {name: rule for name, rule in rules.items() if name not in file.off}
-        rules.update({rule.id: (rule, words) for rule in file.rules})
+        rules.update({rule.id: rule for rule in file.rules})
     return list(rules.values())
+
+
+def merged_words(found: Iterable[RuleFile]) -> dict[str, str]:
+    """The words of all files, which every rule may use; later ones take the place of earlier ones."""
+    return {name: pattern for file in found for name, pattern in file.words.items()}
