@@ -14,6 +14,8 @@ from service.domain.answers import (
     Skipped,
     SkipReason,
     Source,
+    TopicHit,
+    TopicScores,
     Trace,
     Zone,
 )
@@ -91,7 +93,9 @@ __all__ = [
     "StoredRun",
     "TextFailure",
     "Topic",
+    "TopicHit",
     "TopicId",
+    "TopicScores",
     "Trace",
     "TruncatedVector",
     "UserId",

@@ -38,8 +38,34 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicHit:
+    """A topic that a channel found; a higher score is better."""
+
+    topic_id: TopicId
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class TopicScores:
+    """What a whole topic has of a question, None where that isn't known: its best post's `cosine` and `bm25`.
+
+    `mean` is the cosine of the mean of its posts' vectors, `first` that of its first post, `words` the BM25 of its
+    whole text.
+    """
+
+    cosine: float | None = None
+    mean: float | None = None
+    first: float | None = None
+    bm25: float | None = None
+    words: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
-    """A post that may answer; `cosine` in [-1, 1], `bm25` >= 0, `fused` a sum of reciprocal ranks, `logit` as given."""
+    """A post that may answer; `cosine` in [-1, 1], `bm25` >= 0, `fused` a sum of reciprocal ranks, `logit` as given.
+
+    `topic` tells what the rest of its topic has of the question, where topics were searched.
+    """
 
     post_id: PostId
     topic_id: TopicId
@@ -53,6 +79,7 @@ class Candidate:
     bm25: float | None = None
     fused: float = 0.0
     logit: float | None = None
+    topic: TopicScores | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from service.domain import Category, CategoryId, EmbeddingProfile, PostId, Topic
 from service.ingest.ports import Census, EmbeddedPassage, EmbeddingFailure, IndexedPost, TopicPost
 from service.store import passages as vectors
 from service.store.pool import Connection, Pool, connection, transaction
-from service.store.postings import NO_TERMS, Terms, put_postings
+from service.store.postings import NO_TERMS, put_postings, terms_of
 from service.store.quarantine import put_failures
+from service.store.topics import refresh_vectors
 from service.store.values import storable
 
 _PUT_TOPICS = """
@@ -126,10 +127,12 @@ class CorpusStore:
         columns = [list(column) for column in zip(*map(_post_row, newest.values()), strict=True)]
         async with transaction(self._pool) as conn:
             rows = await (await conn.execute(_PUT_POSTS, (*columns, just_read))).fetchall()
-            terms = {post_id: Terms(newest[post_id].terms, newest[post_id].length) for post_id, _ in rows}
-            await put_postings(conn, terms, new=[post_id for post_id, is_new in rows if is_new])
+            terms = {post_id: terms_of(newest[post_id]) for post_id, _ in rows}
+            before = await put_postings(conn, terms, new=[post_id for post_id, is_new in rows if is_new])
             refused = [post_id for post_id, is_new in rows if not is_new and newest[post_id].body is None]
             await vectors.drop_passages(conn, refused)
+            moves = {(topic_id, newest[post_id].post.topic_id) for post_id, topic_id in before.items()}
+            await refresh_vectors(conn, {topic_id for move in moves if len(set(move)) > 1 for topic_id in move})
         return len(rows)
 
     async def remove_post(self, post_id: PostId, *, updated_at: datetime) -> bool:
@@ -221,7 +224,7 @@ class CorpusStore:
     async def settle(self) -> None:
         """Refresh the planner's statistics, which a bulk load leaves behind."""
         async with connection(self._pool) as conn:
-            await conn.execute("ANALYZE topics, posts, postings, document_frequencies, embeddings")
+            await conn.execute("ANALYZE topics, posts, postings, document_frequencies, embeddings, topic_embeddings")
 
 
 def _topic_row(topic: Topic) -> tuple[object, ...]:

@@ -9,8 +9,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 
-from service.domain import PostId
+from service.domain import PostId, TopicId
+from service.ingest.ports import IndexedPost
 from service.store.pool import Connection
+from service.store.topics import refresh_lengths
 
 _COUNT = """
 INSERT INTO document_frequencies AS stored (lexeme, posts)
@@ -21,20 +23,29 @@ ON CONFLICT (lexeme) DO UPDATE SET posts = stored.posts + excluded.posts
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """A post's term counts and the number of its lexemes; none for a post that leaves the index."""
+    """A post's term counts, the number of its lexemes and its topic; none for a post that leaves the index."""
 
     counts: Mapping[str, int]
     length: int
+    topic_id: TopicId | None = None
 
 
 NO_TERMS = Terms({}, 0)
 
 
-async def put_postings(conn: Connection, terms: Mapping[PostId, Terms], *, new: Collection[PostId] = ()) -> None:
+def terms_of(indexed: IndexedPost) -> Terms:
+    """What the index holds of a post that is ready to be stored."""
+    return Terms(indexed.terms, indexed.length, indexed.post.topic_id) if indexed.terms else NO_TERMS
+
+
+async def put_postings(
+    conn: Connection, terms: Mapping[PostId, Terms], *, new: Collection[PostId] = ()
+) -> dict[PostId, TopicId]:
     """Make the postings of these posts agree with their terms; those that agree already aren't touched.
 
-    Call it once in a transaction: a second pass over the frequencies would break their order. `new` posts have no
-    postings yet.
+    Gives the topics that they were in, of those that had postings: the lengths of topics are made to agree too, and who
+    calls this has to do it for their vectors. Call it once in a transaction: a second pass over the frequencies would
+    break their order. `new` posts have no postings yet.
     """
     stored = await _stored(conn, terms.keys() - set(new))
     changed = {post_id: now for post_id, now in terms.items() if stored.get(post_id, NO_TERMS) != now}
@@ -44,30 +55,35 @@ async def put_postings(conn: Connection, terms: Mapping[PostId, Terms], *, new: 
     change = Counter(lexeme for now in changed.values() for lexeme in now.counts)
     change.subtract(lexeme for post_id in changed for lexeme in stored.get(post_id, NO_TERMS).counts)
     await _count(conn, change)
+    before = {post_id: one.topic_id for post_id, one in stored.items() if one.topic_id is not None}
+    touched = {before.get(post_id) for post_id in changed} | {now.topic_id for now in changed.values()}
+    await refresh_lengths(conn, {topic_id for topic_id in touched if topic_id is not None})
+    return before
 
 
 async def _stored(conn: Connection, post_ids: Collection[PostId]) -> dict[PostId, Terms]:
     if not post_ids:
         return {}
     cursor = await conn.execute(
-        "SELECT post_id, lexeme, tf, length FROM postings WHERE post_id = ANY(%s)", (list(post_ids),)
+        "SELECT post_id, topic_id, lexeme, tf, length FROM postings WHERE post_id = ANY(%s)", (list(post_ids),)
     )
     counts: dict[PostId, dict[str, int]] = defaultdict(dict)
-    lengths = {}
-    async for post_id, lexeme, tf, length in cursor:
+    rest = {}
+    async for post_id, topic_id, lexeme, tf, length in cursor:
         counts[post_id][lexeme] = tf
-        lengths[post_id] = length
-    return {post_id: Terms(found, lengths[post_id]) for post_id, found in counts.items()}
+        rest[post_id] = (length, topic_id)
+    return {post_id: Terms(found, *rest[post_id]) for post_id, found in counts.items()}
 
 
 async def _insert(conn: Connection, terms: Mapping[PostId, Terms]) -> None:
-    by_lexeme: dict[str, list[tuple[PostId, int, int]]] = defaultdict(list)
+    by_lexeme: dict[str, list[tuple[PostId, TopicId | None, int, int]]] = defaultdict(list)
     for post_id, one in sorted(terms.items(), key=itemgetter(0)):
         for lexeme, tf in one.counts.items():
-            by_lexeme[lexeme].append((post_id, tf, one.length))
+            by_lexeme[lexeme].append((post_id, one.topic_id, tf, one.length))
     if not by_lexeme:
         return
-    async with conn.cursor() as cursor, cursor.copy("COPY postings (lexeme, post_id, tf, length) FROM STDIN") as copy:
+    columns = "COPY postings (lexeme, post_id, topic_id, tf, length) FROM STDIN"
+    async with conn.cursor() as cursor, cursor.copy(columns) as copy:
         for lexeme in sorted(by_lexeme):  # in the index's order, which saves it a third of its work
             for posting in by_lexeme[lexeme]:
                 await copy.write_row((lexeme, *posting))

@@ -1,27 +1,20 @@
-"""Search as a question sees it: only posts that the public sees at this moment, best first, in both channels."""
+"""Search as a question sees it: only what the public sees at this moment, best first, in every channel."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, LiteralString
 
 from pgvector import HalfVector
 from psycopg.rows import class_row
 from psycopg.sql import Composed
 
-from service.domain import Candidate, EmbeddingProfile, IndexKind, TopicId, Vector
+from service.domain import Candidate, EmbeddingProfile, IndexKind, TopicHit, TopicId, Vector
+from service.store import topic_channels
+from service.store.bm25 import K1, B, Bm25
 from service.store.pool import Connection, Pool, connection, transaction
 from service.store.profile_sql import nearest_statement
 from service.store.profiles import find_profile
-
-K1 = 1.2
-"""How fast repeats of a word stop counting (Robertson and Zaragoza 2009, 3.4.3: 1.2 to 2)."""
-
-B = 0.75
-"""How much a long post is discounted, 0 to 1 (the same: 0.5 to 0.8)."""
-
-STATISTICS_SECONDS = 60.0
-"""How old the corpus's size and mean length may be: they move slowly, and counting reads every post."""
+from service.store.topic_channels import Grain
 
 EF_SEARCH = 400
 """HNSW candidates: recall@25 0.992 in 5 ms on 36,768 e5 vectors (measured)."""
@@ -34,10 +27,11 @@ _WIDENINGS = (4, 32)
 
 _KEYWORDS = """
 WITH asked AS (
-    SELECT lexeme, ln(1 + (greatest(%(posts)s, posts) - posts + 0.5::float8) / (posts + 0.5::float8)) AS idf
-    FROM document_frequencies WHERE lexeme = ANY(%(lexemes)s)
+    SELECT lexeme, times * ln(1 + (greatest(%(posts)s, posts) - posts + 0.5::float8) / (posts + 0.5::float8)) AS weight
+    FROM document_frequencies JOIN unnest(%(lexemes)s::text[], %(times)s::float8[]) AS given (lexeme, times)
+    USING (lexeme)
 ), best AS (
-    SELECT post_id, sum(idf * tf * (%(k1)s::float8 + 1) / (
+    SELECT post_id, sum(weight * tf * (%(k1)s::float8 + 1) / (
         tf + %(k1)s::float8 * (1 - %(b)s::float8 + %(b)s::float8 * length / %(mean_length)s::float8)
     )) AS bm25
     FROM asked JOIN postings USING (lexeme) GROUP BY post_id ORDER BY bm25 DESC, post_id LIMIT %(window)s
@@ -47,30 +41,22 @@ WHERE NOT (topic_id = %(asking_topic)s AND post_number >= %(from_number)s)
 ORDER BY bm25 DESC, post_id LIMIT %(limit)s
 """
 
-
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """What BM25 needs of the whole corpus: indexed posts, and their mean length in lexemes."""
-
-    posts: int
-    mean_length: float
+_LAST = 2**31 - 1
+"""No post number is higher."""
 
 
 class SearchStore:
     """Matches `service.answer.ports.Search`.
 
-    Both channels look at a few times the wanted number of passages first; where too many of them are private now or
-    excluded they look further, in the end at everything, so that an exclusion never starves a result.
+    The channels of posts look at a few times the wanted number of passages first; where too many of them are private
+    now or excluded they look further, in the end at everything, so that an exclusion never starves a result.
     """
 
     def __init__(
         self, pool: Pool, *, k1: float = K1, b: float = B, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._pool = pool
-        self._k1 = k1
-        self._b = b
-        self._clock = clock
-        self._statistics: tuple[float, Statistics] | None = None
+        self._bm25 = Bm25(k1=k1, b=b, clock=clock)
 
     async def nearest_posts(
         self, profile: EmbeddingProfile, vector: Vector, limit: int, *, exclude_from: tuple[TopicId, int] | None = None
@@ -98,20 +84,13 @@ class SearchStore:
     async def keyword_posts(
         self, lexemes: Sequence[str], limit: int, *, exclude_from: tuple[TopicId, int] | None = None
     ) -> list[Candidate]:
-        """The `limit` public posts of highest BM25 over these lexemes, each counted once; `exclude_from` as above.
+        """The `limit` public posts of highest BM25 over these lexemes, repeats counting; `exclude_from` as above.
 
         Robertson and Zaragoza 2009, with Lucene's inverse document frequency, which is never negative:
         ln(1 + (N - n + 0.5) / (n + 0.5)).
         """
         async with connection(self._pool) as conn:
-            statistics = await self._corpus_statistics(conn)
-            parameters = _parameters(limit, exclude_from) | {
-                "lexemes": list(set(lexemes)),
-                "posts": statistics.posts,
-                "mean_length": max(statistics.mean_length, 1.0),
-                "k1": self._k1,
-                "b": self._b,
-            }
+            parameters = _parameters(limit, exclude_from) | await self._bm25.parameters(conn, lexemes)
             found: list[Candidate] = []
             for window in (_WIDENINGS[0] * limit, None):
                 found = await _candidates(conn, _KEYWORDS, parameters | {"window": window})
@@ -119,18 +98,98 @@ class SearchStore:
                     break
             return found
 
-    async def _corpus_statistics(self, conn: Connection) -> Statistics:
-        now = self._clock()
-        if self._statistics is None or now - self._statistics[0] > STATISTICS_SECONDS:
-            cursor = await conn.execute(
-                "SELECT count(*), coalesce(avg(length), 0)::float8 FROM posts WHERE refusal IS NULL"
+    async def respelled(self, lexemes: Sequence[str]) -> list[str]:
+        """The lexemes, each that no public post has replaced by those that resemble it: a second pass for typos."""
+        async with transaction(self._pool) as conn:
+            return await topic_channels.respelled(conn, lexemes)
+
+    async def keyword_topics(
+        self,
+        lexemes: Sequence[str],
+        limit: int,
+        *,
+        exclude_from: tuple[TopicId, int] | None = None,
+        exclude_post: tuple[TopicId, int] | None = None,
+    ) -> list[TopicHit]:
+        """The `limit` public topics of highest BM25 of their whole text over these lexemes, each counted once.
+
+        `exclude_from` as above; `exclude_post` leaves out one post and nothing behind it: what evaluation asks for.
+        """
+        async with connection(self._pool) as conn:
+            given = (
+                await self._bm25.parameters(conn, lexemes) | _excluding(exclude_from, exclude_post) | {"limit": limit}
             )
-            row = await cursor.fetchone()
-            found = Statistics(*row) if row else Statistics(0, 0.0)
-            if found.posts == 0:
-                return found
-            self._statistics = (now, found)
-        return self._statistics[1]
+            return await topic_channels.topics_by_words(conn, given)
+
+    async def mean_topics(
+        self,
+        profile: EmbeddingProfile,
+        vector: Vector,
+        limit: int,
+        *,
+        exclude_from: tuple[TopicId, int] | None = None,
+        exclude_post: tuple[TopicId, int] | None = None,
+    ) -> list[TopicHit]:
+        """The `limit` public topics whose posts' mean vector has the highest cosine; exclusions as above."""
+        return await self._near(profile, vector, Grain.MEAN, _excluding(exclude_from, exclude_post) | {"limit": limit})
+
+    async def first_post_topics(
+        self,
+        profile: EmbeddingProfile,
+        vector: Vector,
+        limit: int,
+        *,
+        exclude_from: tuple[TopicId, int] | None = None,
+        exclude_post: tuple[TopicId, int] | None = None,
+    ) -> list[TopicHit]:
+        """The `limit` public topics whose first post has the highest cosine; exclusions as above."""
+        return await self._near(profile, vector, Grain.FIRST, _excluding(exclude_from, exclude_post) | {"limit": limit})
+
+    async def _near(
+        self, profile: EmbeddingProfile, vector: Vector, grain: Grain, parameters: Mapping[str, Any]
+    ) -> list[TopicHit]:
+        async with connection(self._pool) as conn:
+            profile_id = await find_profile(conn, profile)
+            if profile_id is None:
+                return []
+            return await topic_channels.topics_by_vector(conn, profile_id, vector, grain, parameters)
+
+    async def best_posts(
+        self,
+        topics: Sequence[TopicId],
+        profile: EmbeddingProfile,
+        vector: Vector | None,
+        lexemes: Sequence[str],
+        *,
+        rrf_k: int,
+        exclude_from: tuple[TopicId, int] | None = None,
+        exclude_post: tuple[TopicId, int] | None = None,
+    ) -> list[Candidate]:
+        """The best public post of each topic that has any, in no order, with its topic's scores but for `words`.
+
+        Best by reciprocal rank fusion of cosine and BM25 within the topic; without a vector by BM25. Exclusions as
+        above.
+        """
+        async with connection(self._pool) as conn:
+            given = await self._bm25.parameters(conn, lexemes) | _excluding(exclude_from, exclude_post)
+            return await topic_channels.best_posts(
+                conn,
+                given
+                | {
+                    "topic_ids": list(topics),
+                    "profile_id": await find_profile(conn, profile),
+                    "vector": None if vector is None else HalfVector(vector),
+                    "rrf_k": rrf_k,
+                },
+            )
+
+
+def _excluding(exclude_from: tuple[TopicId, int] | None, exclude_post: tuple[TopicId, int] | None) -> dict[str, Any]:
+    if exclude_post is not None and exclude_from is None:
+        topic_id, number = exclude_post
+        return {"asking_topic": topic_id, "from_number": number, "to_number": number}
+    topic_id, number = exclude_from or (TopicId(0), 0)  # topic ids start at 1
+    return {"asking_topic": topic_id, "from_number": number, "to_number": _LAST}
 
 
 def _parameters(limit: int, exclude_from: tuple[TopicId, int] | None) -> dict[str, Any]:

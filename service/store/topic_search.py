@@ -9,8 +9,8 @@ from psycopg.rows import DictRow, dict_row
 
 from service.answer.ports import TopicMatch
 from service.domain import Candidate, TopicId
+from service.store.bm25 import K1, STATISTICS_SECONDS, B
 from service.store.pool import Pool, connection
-from service.store.search import K1, STATISTICS_SECONDS, B
 
 _COLUMNS = tuple(one.name for one in fields(Candidate))
 
@@ -27,7 +27,7 @@ WITH asked AS (
     ORDER BY posts, lexeme LIMIT %(words)s
 ), held AS (
     SELECT topic_id, post_id, lexeme, idf, tf, postings.length
-    FROM asked JOIN postings USING (lexeme) JOIN public_posts USING (post_id)
+    FROM asked JOIN postings USING (lexeme) JOIN public_posts USING (post_id, topic_id)
     WHERE NOT (topic_id = %(asking_topic)s AND post_number >= %(from_number)s)
       AND NOT (topic_id = %(left_topic)s AND post_number = %(left_number)s)
 ), lengths AS (

@@ -12,11 +12,12 @@ from pgvector import HalfVector
 
 from service.domain import CategoryId, EmbeddingProfile, IndexKind, TopicId, Vector
 from service.ingest.ports import IndexedPost, Refusal
+from service.store.bm25 import K1, B
 from service.store.corpus import CorpusStore
 from service.store.pool import Pool
 from service.store.profile_sql import nearest_statement
 from service.store.profiles import ProfileStore
-from service.store.search import _KEYWORDS, K1, B, SearchStore
+from service.store.search import _KEYWORDS, SearchStore
 from tests.integration.store_data import POST, PRIVATE, PROFILE, PUBLIC, TOPIC, indexed, passage, post, unit
 
 OTHER = replace(TOPIC, id=TopicId(11), title="Basil", slug="basil")
@@ -54,7 +55,9 @@ def bm25(posts: Sequence[IndexedPost], lexemes: Sequence[str], k1: float, b: flo
     frequencies = Counter(lexeme for one in posts for lexeme in one.terms)
     scores: dict[int, float] = {}
     for one in posts:
-        for lexeme in set(lexemes) & one.terms.keys():
+        for lexeme in lexemes:
+            if lexeme not in one.terms:
+                continue
             tf, df = one.terms[lexeme], frequencies[lexeme]
             idf = math.log(1 + (len(posts) - df + 0.5) / (df + 0.5))
             score = idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * one.length / mean))
@@ -248,7 +251,7 @@ async def test_a_profile_is_searched_by_its_own_index(
 
 async def test_keywords_are_read_by_their_primary_keys(corpus: CorpusStore, pool: Pool) -> None:
     await corpus.put_posts(random_posts(300))
-    parameters = {"lexemes": ["w7"], "posts": 300, "mean_length": 20.0, "k1": K1, "b": B}
+    parameters = {"lexemes": ["w7"], "times": [1.0], "posts": 300, "mean_length": 20.0, "k1": K1, "b": B}
     text = await plan(pool, _KEYWORDS, PARAMETERS | parameters, "postings")
     assert "document_frequencies_pkey" in text
     assert "postings_pkey" in text

@@ -8,9 +8,9 @@ import pytest
 
 from service.domain import TopicId
 from service.ingest.ports import IndexedPost, Refusal
+from service.store.bm25 import K1, B
 from service.store.corpus import CorpusStore
 from service.store.pool import Pool
-from service.store.search import K1, B
 from service.store.topic_search import TopicSearchStore
 from tests.integration.store_data import PRIVATE, PUBLIC, TOPIC, indexed, post
 

@@ -1,0 +1,171 @@
+"""Search by whole topics, over what the public sees now: by their words, their mean vector, their first post.
+
+What a question excludes is one run of posts of one topic (`asking_topic`, from `from_number` to `to_number`). The words
+and the mean of that topic are then those of its other posts.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, LiteralString
+
+from pgvector import HalfVector
+from psycopg.rows import dict_row
+
+from service.domain import Candidate, ProfileId, TopicHit, TopicScores, Vector
+from service.store.pool import Connection
+
+
+class Grain(StrEnum):
+    """What a vector of a topic stands for."""
+
+    MEAN = "mean"
+    FIRST = "first"
+
+
+WORDED = """
+WITH left_out AS MATERIALIZED (
+    SELECT post_id, length FROM posts
+    WHERE topic_id = %(asking_topic)s AND post_number BETWEEN %(from_number)s AND %(to_number)s
+), held AS (
+    SELECT lexeme, topic_id, sum(tf)::float8 AS tf FROM postings
+    WHERE lexeme = ANY(%(lexemes)s)
+      AND NOT (topic_id = %(asking_topic)s AND post_id IN (SELECT post_id FROM left_out))
+    GROUP BY lexeme, topic_id
+), asked AS (
+    SELECT lexeme, ln(1 + (greatest(%(topics)s, count(*)) - count(*) + 0.5::float8) / (count(*) + 0.5::float8)) AS idf
+    FROM held GROUP BY lexeme
+), left_length AS (SELECT coalesce(sum(length), 0) AS length FROM left_out)
+SELECT topic_id, sum(idf * tf * (%(k1)s::float8 + 1) / (
+    tf + %(k1)s::float8 * (1 - %(b)s::float8 + %(b)s::float8 / %(mean_topic_length)s::float8 * (
+        public_topics.length - CASE WHEN topic_id = %(asking_topic)s THEN left_length.length ELSE 0 END
+    ))
+)) AS score
+FROM held JOIN asked USING (lexeme) JOIN public_topics USING (topic_id) CROSS JOIN left_length
+GROUP BY topic_id ORDER BY score DESC, topic_id LIMIT %(limit)s
+"""
+
+NEAREST = """
+WITH nearest AS MATERIALIZED (
+    SELECT topic_id, embedding <=> %(vector)s::halfvec AS distance FROM topic_embeddings
+    WHERE profile_id = %(profile_id)s AND grain = %(grain)s ORDER BY distance LIMIT %(window)s
+), own AS (
+    SELECT topic_id, avg(embedding) <=> %(vector)s::halfvec AS distance FROM embeddings JOIN posts USING (post_id)
+    WHERE profile_id = %(profile_id)s AND topic_id = %(asking_topic)s AND (%(grain)s = 'mean' OR post_number = 1)
+      AND NOT post_number BETWEEN %(from_number)s AND %(to_number)s
+    GROUP BY topic_id
+)
+SELECT topic_id, 1 - distance AS score FROM (
+    SELECT * FROM nearest WHERE topic_id <> %(asking_topic)s UNION ALL SELECT * FROM own
+) AS found JOIN public_topics USING (topic_id) WHERE distance <> 'NaN' ORDER BY distance, topic_id LIMIT %(limit)s
+"""
+
+BEST_POSTS = """
+WITH of_topics AS MATERIALIZED (
+    SELECT post_id, topic_id FROM public_posts WHERE topic_id = ANY(%(topic_ids)s)
+      AND NOT (topic_id = %(asking_topic)s AND post_number BETWEEN %(from_number)s AND %(to_number)s)
+), asked AS (
+    SELECT lexeme, times * ln(1 + (greatest(%(posts)s, posts) - posts + 0.5::float8) / (posts + 0.5::float8)) AS weight
+    FROM document_frequencies JOIN unnest(%(lexemes)s::text[], %(times)s::float8[]) AS given (lexeme, times)
+    USING (lexeme)
+), near AS (
+    SELECT post_id, max(1 - (embedding <=> %(vector)s::halfvec)) AS cosine
+    FROM of_topics JOIN embeddings USING (post_id) WHERE profile_id = %(profile_id)s GROUP BY post_id
+), worded AS (
+    SELECT post_id, sum(weight * tf * (%(k1)s::float8 + 1) / (
+        tf + %(k1)s::float8 * (1 - %(b)s::float8 + %(b)s::float8 * length / %(mean_length)s::float8)
+    )) AS bm25
+    FROM of_topics JOIN postings USING (post_id) JOIN asked USING (lexeme) GROUP BY post_id
+), ranked AS (
+    SELECT post_id, topic_id, cosine, bm25,
+           max(cosine) OVER (PARTITION BY topic_id) AS topic_cosine,
+           max(bm25) OVER (PARTITION BY topic_id) AS topic_bm25,
+           CASE WHEN cosine IS NULL THEN 0 ELSE
+               1 / (%(rrf_k)s::float8 + rank() OVER (PARTITION BY topic_id ORDER BY cosine DESC NULLS LAST)) END
+           + CASE WHEN bm25 IS NULL THEN 0 ELSE
+               1 / (%(rrf_k)s::float8 + rank() OVER (PARTITION BY topic_id ORDER BY bm25 DESC NULLS LAST)) END AS fused
+    FROM of_topics LEFT JOIN near USING (post_id) LEFT JOIN worded USING (post_id)
+), best AS (
+    SELECT DISTINCT ON (topic_id) * FROM ranked ORDER BY topic_id, fused DESC, cosine DESC NULLS LAST, post_id
+), own AS (
+    SELECT topic_id, avg(embedding) AS mean FROM embeddings JOIN posts USING (post_id)
+    WHERE profile_id = %(profile_id)s AND topic_id = %(asking_topic)s
+      AND NOT post_number BETWEEN %(from_number)s AND %(to_number)s
+    GROUP BY topic_id
+)
+SELECT public_posts.*, cosine, bm25, topic_cosine, topic_bm25,
+       1 - (coalesce(own.mean, mean.embedding) <=> %(vector)s::halfvec) AS topic_mean,
+       CASE WHEN public_posts.topic_id = %(asking_topic)s AND 1 BETWEEN %(from_number)s AND %(to_number)s THEN NULL
+            ELSE 1 - (first.embedding <=> %(vector)s::halfvec) END AS topic_first
+FROM best JOIN public_posts USING (post_id, topic_id) LEFT JOIN own USING (topic_id)
+LEFT JOIN topic_embeddings AS mean
+    ON mean.profile_id = %(profile_id)s AND mean.grain = 'mean' AND mean.topic_id = public_posts.topic_id
+LEFT JOIN topic_embeddings AS first
+    ON first.profile_id = %(profile_id)s AND first.grain = 'first' AND first.topic_id = public_posts.topic_id
+"""
+
+SIMILAR = 0.4
+"""Least similarity of trigrams of a word to the one that is meant: measured on the typos of a labelled forum."""
+
+SIMILAR_WORDS = 3
+"""How many words of the index may stand for one that it doesn't have."""
+
+MISSPELT = 8
+"""How many words of a question are looked up in this way."""
+
+MISSPELT_CHARS = 5
+"""Shorter words have too many neighbours."""
+
+_RESEMBLING = f"""
+SELECT word, similar.lexeme FROM unnest(%(words)s::text[]) AS unknown (word), LATERAL (
+    SELECT lexeme FROM document_frequencies WHERE lexeme %% word
+    ORDER BY similarity(lexeme, word) DESC, posts DESC, lexeme LIMIT {SIMILAR_WORDS}
+) AS similar
+"""  # noqa: S608 - a constant of this module
+
+
+async def topics_by_words(conn: Connection, parameters: Mapping[str, Any]) -> list[TopicHit]:
+    """The public topics of highest BM25 of their whole text; frequencies are counted by topic."""
+    return await _hits(conn, WORDED, parameters)
+
+
+async def topics_by_vector(
+    conn: Connection, profile_id: ProfileId, vector: Vector, grain: Grain, parameters: Mapping[str, Any]
+) -> list[TopicHit]:
+    """The public topics of highest cosine at that grain; where too many are private now, all are looked at."""
+    limit = parameters["limit"]
+    given = {**parameters, "profile_id": profile_id, "vector": HalfVector(vector), "grain": grain}
+    found = await _hits(conn, NEAREST, given | {"window": 2 * limit})
+    return found if len(found) >= limit else await _hits(conn, NEAREST, given | {"window": None})
+
+
+async def best_posts(conn: Connection, parameters: Mapping[str, Any]) -> list[Candidate]:
+    """Of each of these topics the public post that is best by cosine and BM25 together, in no order."""
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(BEST_POSTS, parameters, prepare=False)
+        return [_candidate(row) async for row in cursor]
+
+
+def _candidate(row: dict[str, Any]) -> Candidate:
+    cosine, mean, first, bm25 = (row.pop(f"topic_{name}") for name in ("cosine", "mean", "first", "bm25"))
+    return Candidate(**row, topic=TopicScores(cosine=cosine, mean=mean, first=first, bm25=bm25))
+
+
+async def respelled(conn: Connection, lexemes: Sequence[str]) -> list[str]:
+    """The lexemes, those that no post has replaced by ones that resemble them; in a transaction."""
+    cursor = await conn.execute("SELECT lexeme FROM document_frequencies WHERE lexeme = ANY(%s)", (list(lexemes),))
+    known = {row[0] async for row in cursor}
+    unknown = [one for one in dict.fromkeys(lexemes) if one not in known and len(one) >= MISSPELT_CHARS][:MISSPELT]
+    if not unknown:
+        return list(lexemes)
+    await conn.execute("SELECT set_config('pg_trgm.similarity_threshold', %s, true)", (str(SIMILAR),))
+    cursor = await conn.execute(_RESEMBLING, {"words": unknown})
+    meant: dict[str, list[str]] = {}
+    async for word, lexeme in cursor:
+        meant.setdefault(word, []).append(lexeme)
+    return [lexeme for one in lexemes for lexeme in meant.get(one, [one])]
+
+
+async def _hits(conn: Connection, statement: LiteralString, parameters: Mapping[str, Any]) -> list[TopicHit]:
+    # Never prepared: a generic plan would know neither the window nor how frequent the words are.
+    cursor = await conn.execute(statement, parameters, prepare=False)
+    return [TopicHit(topic_id, score) async for topic_id, score in cursor]

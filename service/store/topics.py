@@ -1,0 +1,61 @@
+"""What is kept of whole topics: the length of their text, and under each profile their mean vector and first post's.
+
+Who calls these functions holds the row locks of the posts concerned, and has done with document frequencies; topics are
+locked after them, in the order of their ids.
+"""
+
+from collections.abc import Collection, Iterable
+
+from service.domain import PostId, TopicId
+from service.store.pool import Connection
+
+_OF_POSTS = "SELECT DISTINCT topic_id FROM posts WHERE post_id = ANY(%s) AND topic_id IS NOT NULL"
+
+_LOCK = "SELECT FROM topics WHERE topic_id = ANY(%s) ORDER BY topic_id FOR NO KEY UPDATE"
+
+_LENGTHS = """
+UPDATE topics SET length = now.length FROM (
+    SELECT topic_id, coalesce(sum(posts.length) FILTER (WHERE refusal IS NULL), 0) AS length
+    FROM posts WHERE topic_id = ANY(%s) GROUP BY topic_id
+) AS now WHERE topics.topic_id = now.topic_id AND topics.length <> now.length
+"""
+
+_MEANS = (
+    "DELETE FROM topic_embeddings WHERE topic_id = ANY(%s)",
+    """
+INSERT INTO topic_embeddings (profile_id, grain, topic_id, embedding)
+SELECT profile_id, 'mean', topic_id, l2_normalize(avg(embedding)) FROM embeddings JOIN posts USING (post_id)
+WHERE topic_id = ANY(%s) GROUP BY profile_id, topic_id HAVING l2_norm(avg(embedding)) > 0
+""",
+    """
+INSERT INTO topic_embeddings (profile_id, grain, topic_id, embedding)
+SELECT DISTINCT ON (profile_id, topic_id) profile_id, 'first', topic_id, embedding
+FROM embeddings JOIN posts USING (post_id)
+WHERE topic_id = ANY(%s) AND post_number = 1 ORDER BY profile_id, topic_id, post_id, passage
+""",
+)
+
+
+async def topics_of(conn: Connection, post_ids: Iterable[PostId]) -> set[TopicId]:
+    """The topics that these posts are in, as stored."""
+    return {row[0] async for row in await conn.execute(_OF_POSTS, (list(post_ids),))}
+
+
+async def refresh_lengths(conn: Connection, topic_ids: Collection[TopicId]) -> None:
+    """Make the lengths of these topics agree with their posts; in a transaction."""
+    if topic_ids:
+        await _lock(conn, topic_ids)
+        await conn.execute(_LENGTHS, (list(topic_ids),))
+
+
+async def refresh_vectors(conn: Connection, topic_ids: Collection[TopicId]) -> None:
+    """Make the vectors of these topics agree with those of their posts, under every profile; in a transaction."""
+    if topic_ids:
+        await _lock(conn, topic_ids)
+        for statement in _MEANS:
+            await conn.execute(statement, (list(topic_ids),))
+
+
+async def _lock(conn: Connection, topic_ids: Collection[TopicId]) -> None:
+    # A statement of its own: what another transaction wrote into these topics is seen by those that follow.
+    await conn.execute(_LOCK, (list(topic_ids),))
