@@ -19,7 +19,7 @@ from service.doctor.checks import CHECKS
 from service.doctor.patient import NotExamined, Patient, utc_now
 from service.doctor.report import as_json, passed, show_checks
 from service.domain import EmbeddingProfile, RerankerProfile
-from service.errors import ArianeError, Misconfigured, Transient
+from service.errors import ArianeError, Busy, Misconfigured, Transient
 from service.inference.references import ReferencePair
 from service.settings import Settings
 from service.wiring.models import UnprovedModels
@@ -345,10 +345,12 @@ def scoring(*references: ReferencePair, down: ArianeError | None = None) -> Pati
         (scoring(ReferencePair("q", "t", "e", 1.05)), Status.OK, "largest difference 0.05"),
         (scoring(ReferencePair("q", "t", "e", 7.3)), Status.FAIL, "another model: largest difference 6.3"),
         (scoring(ReferencePair("q", "t", "e", 1.0), down=Transient("silent")), Status.FAIL, "silent"),
+        (scoring(ReferencePair("q", "t", "e", 1.0), down=Busy("no free turn")), Status.WARN, "full: no free turn"),
     ],
-    ids=["bundled", "no references", "the same", "another", "down"],
+    ids=["bundled", "no references", "the same", "another", "down", "full"],
 )
 async def test_the_rerankers_proof(who: Patient, status: Status, said: str) -> None:
     made = await proofs.reranker_proof(who)
     assert made.status is status
     assert said in made.detail
+    assert ("ariane profiles references" in made.mend) == (said == "no reference pairs")
