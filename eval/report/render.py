@@ -44,7 +44,7 @@ def _values(report: Report, lang: str) -> dict[str, Any]:
         "t": words.text,
         "name": words.name,
         "measure": words.measure,
-        "legend": words.legend,
+        "legend": [one for one in words.legend if not one.of or report.record.command in one.of],
         "num": Numbers(lang),
         "sections": made,
         "is_times": any(one.stages for one in made),

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from selectolax.lexbor import LexborHTMLParser
 
@@ -18,6 +20,7 @@ from eval.datasets import load_dataset, read_cases
 from eval.domain import Interval, Labels
 from eval.measures import Grain, first_ranks
 from eval.report.previous import last_before
+from eval.report.render import block, code, seen
 from eval.report.wording import Numbers, wordings
 from eval.report.worst import worst_found
 from eval.runs import Run
@@ -223,6 +226,22 @@ def test_a_dataset_changed_since_is_said(tmp_path: Path) -> None:
     assert "was changed since" in text_of(page, ".note") and "was changed since" in told
 
 
+MARKS = st.text(st.sampled_from("`~|<>[]()!@:/\\*_#-.& \n\r\t\x00\u2028\u202eabwh"), max_size=40)
+
+
+@given(st.one_of(MARKS, st.text(max_size=60)))
+def test_foreign_text_stays_in_its_code_and_block(text: str) -> None:
+    md = MarkdownIt("gfm-like")
+    [opening, inline, closing] = md.parse(f"before {code(text)} after")
+    assert (opening.type, closing.type) == ("paragraph_open", "paragraph_close")
+    assert [one.type for one in inline.children or []] == ["text", "code_inline", "text"]
+    cells = [one for one in md.parse(f"| a | b |\n|---|---|\n| {code(text)} | c |") if one.type == "td_open"]
+    assert len(cells) == 2
+    [fence, after, *_] = md.parse(f"{block(text)}\n\nafter")
+    assert (fence.type, after.type) == ("fence", "paragraph_open")
+    assert fence.content.rstrip("\n") == seen(text).rstrip("\n")
+
+
 def test_both_languages_say_everything() -> None:
     words = wordings()
     assert tuple(words) == LANGUAGES
@@ -232,7 +251,7 @@ def test_both_languages_say_everything() -> None:
     assert {group: list(names) for group, names in one.names.items()} == {
         group: list(names) for group, names in other.names.items()
     }
-    assert len(one.legend) == len(other.legend)
+    assert [word.of for word in one.legend] == [word.of for word in other.legend]
     for key, text in one.texts.items():
         assert fields(text) == fields(other.texts[key]), key
     for lang in LANGUAGES:

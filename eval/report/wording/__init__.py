@@ -24,6 +24,16 @@ class MeasureWords(BaseModel):
     say: str
 
 
+class Explained(BaseModel):
+    """A word of the legend; `of`: the commands in whose reports it stands, all when empty."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    term: str
+    meaning: str
+    of: tuple[str, ...] = ()
+
+
 class Wording(BaseModel):
     """One language's file. `names` are by group and word; a word that a group lacks is shown as it is."""
 
@@ -32,7 +42,7 @@ class Wording(BaseModel):
     texts: dict[str, str]
     measures: dict[str, MeasureWords]
     names: dict[str, dict[str, str]]
-    legend: list[tuple[str, str]]
+    legend: list[Explained]
 
     def text(self, key: str, **values: object) -> str:
         """A text with its values put in, as they are: whoever shows it escapes the whole."""
