@@ -62,7 +62,7 @@ def differences(then: Signature, now: Signature) -> tuple[str, ...]:
 
 
 def _of(values: Mapping[str, Value], name: str) -> Value:
-    return values.get(name, "(absent)")
+    return values.get(name, "(none)")
 
 
 def _line(name: str, before: Value, after: Value) -> str:
