@@ -142,11 +142,12 @@ def _run(settings: Settings, asked: Asked, systems: Sequence[System]) -> Run:
 def _finish(run: Run, cases: Sequence[Case]) -> list[Measured]:
     found: dict[str, dict[str, Retrieved]] = {}
     for system in run.record.systems:
-        found[system] = {
-            case: one for labels in run.record.labels for case, one in run.retrieved(labels, system).items()
-        }
+        found[system] = {}
         for labels in run.record.labels:
-            run.write_trec(labels, system, [case.id for case in cases if case.labels == labels])
+            by_case = run.retrieved(labels, system)
+            found[system] |= by_case
+            ordered = [by_case[case.id] for case in cases if case.labels == labels and case.id in by_case]
+            run.write_trec(labels, system, ordered)
     measures = measured(cases, found, seed=run.record.seed)
     run.finish(measures, now=datetime.now(UTC))
     return measures

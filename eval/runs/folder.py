@@ -77,11 +77,9 @@ class Run:
             found.setdefault(item.case_id, item)
         return found
 
-    def write_trec(self, labels: str, system: str, cases: Sequence[str]) -> None:
-        """Write what a system found as a TREC run, in the order of these case ids."""
-        found = self.retrieved(labels, system)
-        path = self.folder / f"{labels}.{system}.trec"
-        write_trec(path, [found[case] for case in cases if case in found], tag=f"{self.record.id}.{system}")
+    def write_trec(self, labels: str, system: str, found: Sequence[Retrieved]) -> None:
+        """Write what a system found as a TREC run, in this order."""
+        write_trec(self.folder / f"{labels}.{system}.trec", found, tag=f"{self.record.id}.{system}")
 
     def finish(self, measures: Sequence[Measured], *, now: datetime) -> None:
         """Store the measures and close the run's account of itself."""

@@ -2,7 +2,7 @@
 
 from eval.systems.catalogue import EMBEDDING, SYSTEMS, open_systems
 from eval.systems.question import Followups, asked_text
-from eval.systems.ranking import rank_all, together
+from eval.systems.ranking import rank_all
 from eval.systems.system import DEPTH, System
 from eval.systems.vectors import QueryVectors
 
@@ -16,5 +16,4 @@ __all__ = [
     "asked_text",
     "open_systems",
     "rank_all",
-    "together",
 ]

@@ -1,11 +1,12 @@
 """Asks every system every case, and stores what each finds as it comes."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 
 from eval.domain import Case, Labels, Retrieved
 from eval.runs import Run
 from eval.systems.system import System
+from eval.systems.tasks import together
 
 ABREAST = 3
 """Cases under way at a time: while the database searches for one, this process scores another."""
@@ -50,14 +51,3 @@ async def _rank_labels(
 
 async def _ranked(case: Case, systems: Sequence[System]) -> list[Retrieved]:
     return await asyncio.gather(*(system.rank(case) for system in systems))
-
-
-async def together(*work: Coroutine[object, object, None]) -> None:
-    """Wait for all of it; the first fault ends the rest, and is raised."""
-    tasks = [asyncio.create_task(one) for one in work]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from eval.systems.system import DEPTH
+from eval.systems.tasks import shared
 from service.answer.ports import Search
 from service.domain import Candidate, EmbeddingProfile, IndexKind, TopicId, Vector
 
@@ -49,7 +50,7 @@ class SharedSearch:
 
     async def _once(self, key: object, ask: Callable[[], Awaitable[list[Candidate]]]) -> Searched:
         if key not in self._known:
-            self._known[key] = asyncio.create_task(_timed(ask))
+            self._known[key] = shared(_timed(ask))
             while len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
         return await asyncio.shield(self._known[key])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from eval.systems.tasks import shared
 from service.answer.ports import QueryEmbedder
 from service.domain import EmbeddingProfile, Vector
 
@@ -34,7 +35,7 @@ class QueryVectors:
     async def embed_query(self, text: str) -> Vector:
         """The question's vector: in memory, on disk, or embedded now; raises what the embedder raises."""
         if text not in self._coming:
-            self._coming[text] = asyncio.create_task(self._vector(text))
+            self._coming[text] = shared(self._vector(text))
         return await asyncio.shield(self._coming[text])
 
     async def embed_all(self, texts: Iterable[str], progress: Callable[[int, int], None]) -> None:

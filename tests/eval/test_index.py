@@ -88,6 +88,14 @@ class Heard:
             yield at
 
 
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    for name in [name for name in os.environ if name.startswith("ARIANE_")]:
+        monkeypatch.delenv(name)
+
+
 @pytest.fixture
 def heard(server_url: str, tmp_path: Path) -> Heard:
     return Heard(Settings(home=tmp_path, database=DatabaseSettings(url=SecretStr(server_url), pool_max_size=2)))

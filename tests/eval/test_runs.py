@@ -45,6 +45,14 @@ retrieved = st.builds(
 )
 
 
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    for name in [name for name in os.environ if name.startswith("ARIANE_")]:
+        monkeypatch.delenv(name)
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     return make_run(tmp_path)
@@ -118,9 +126,7 @@ def test_an_end_that_nothing_is_known_of_stays_unknown(run: Run) -> None:
 
 
 def test_trec_files_are_as_the_field_reads_them(run: Run) -> None:
-    with run:
-        run.append("questions", "bm25", FOUND)
-    run.write_trec("questions", "bm25", ["Q-0", "Q-1"])
+    run.write_trec("questions", "bm25", [FOUND])
     assert (run.folder / "questions.bm25.trec").read_text() == (
         "Q-1 Q0 7.2 1 0.30000000000000004 20261130-120000-retrieve.bm25\n"
         "Q-1 Q0 8.1 2 -3.5e-07 20261130-120000-retrieve.bm25\n"
