@@ -1,86 +1,15 @@
 """The fallback table: what happens when a part fails, by part and fault; tests hold the service to it, docs show it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 
 from service.domain import Mode, Zone
+from service.fallbacks.row import Bound, Counted, Fallback, Fault, Part
 from service.settings import Settings
 from service.settings.models import WhenDown
 from service.store.pool import RECONNECT_SECONDS
 from service.webhook.route import STORE_SECONDS
 from service.wiring.models import PROOF_CALLS
 from service.worker import POLL_SECONDS, RESTART_SECONDS
-
-
-class Part(StrEnum):
-    EMBEDDER = "embedder"
-    RERANKER = "reranker"
-    MODEL = "model"
-    FORUM = "forum"
-    DATABASE = "database"
-
-
-class Fault(StrEnum):
-    """The first seven can befall any server, the others the database."""
-
-    REFUSES = "refuses connections"
-    HANGS = "hangs"
-    TOO_MANY = "answers 429"
-    ERROR = "answers 500"
-    GARBAGE = "answers garbage"
-    DRIPS = "drips slowly"
-    DIES = "is right, then dies"
-    LOCKED = "hangs on a lock"
-    FULL = "has too many connections"
-    READ_ONLY = "is read-only"
-    TERMINATED = "ends a session in mid-transaction"
-    COMMIT_LOST = "dies after COMMIT was sent"
-    OLD_SCHEMA = "has too old a schema"
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """A sample of the metrics pages that grows."""
-
-    name: str
-    labels: tuple[tuple[str, str], ...]
-
-    def __str__(self) -> str:
-        labels = ", ".join(f'{name}="{value}"' for name, value in self.labels)
-        return f"`{self.name}{{{labels}}}`"
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """Seconds by the settings, and what they are made of."""
-
-    seconds: Callable[[Settings], float]
-    made_of: str
-
-
-@dataclass(frozen=True, slots=True)
-class Fallback:
-    """One row. `notes` stand in the trace; `mode` and `best_zone` are of an answer given in spite of the fault.
-
-    `up` is what `ariane_part_up` shows of the part meanwhile. `within` bounds what the fault adds to the answer while
-    it lasts; for forum and database, without which nothing is answered, how soon after its end the answer comes.
-    """
-
-    part: Part
-    fault: Fault
-    member: str
-    posted: str
-    retried: str
-    recorded: str
-    counted: tuple[Counted, ...]
-    within: Bound
-    notes: tuple[str, ...] = ()
-    mode: Mode = Mode.RERANKED
-    best_zone: Zone = Zone.NORMAL
-    up: bool = False
-    when_down: WhenDown | None = None
-    """The setting under which the row holds, where it depends on it."""
 
 
 def _counted(name: str, **labels: str) -> Counted:

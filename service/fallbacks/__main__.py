@@ -3,7 +3,8 @@
 import sys
 from collections.abc import Iterator
 
-from service.fallbacks import FALLBACKS, Fallback, Part
+from service.fallbacks import FALLBACKS
+from service.fallbacks.row import Fallback, Part
 from service.settings import Settings
 
 HEAD = """# What happens when a part fails

@@ -12,7 +12,7 @@ import psycopg
 from prometheus_client import REGISTRY
 from psycopg import sql
 
-from service.fallbacks import Counted, Part
+from service.fallbacks.row import Counted, Part
 from tests.conftest import TEMPLATE, with_database
 
 SLACK_SECONDS = 4.0

@@ -14,7 +14,8 @@ from psycopg import AsyncConnection, sql
 from psycopg.rows import TupleRow
 
 from service.errors import Misconfigured
-from service.fallbacks import FALLBACKS, Fallback, Fault, Part
+from service.fallbacks import FALLBACKS
+from service.fallbacks.row import Fallback, Fault, Part
 from service.simulator.model import Post
 from service.simulator.switches import Fault as ForumFault
 from service.wiring.database import open_database

@@ -7,7 +7,8 @@ import pytest
 import pytest_asyncio
 
 from service.domain import Mode, Zone
-from service.fallbacks import FALLBACKS, Fallback, Fault, Part
+from service.fallbacks import FALLBACKS
+from service.fallbacks.row import Fallback, Fault, Part
 from service.settings.models import WhenDown
 from service.simulator.model import Post
 from tests.e2e.fallback_kit import SLACK_SECONDS, Log, gave_up, grown, new_database, part_up, unhandled, values

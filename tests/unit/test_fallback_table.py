@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from service.fallbacks import FALLBACKS, Fault, Part
+from service.fallbacks import FALLBACKS
 from service.fallbacks.__main__ import document
+from service.fallbacks.row import Fault, Part
 from service.settings import Settings
 from service.settings.models import WhenDown
 
