@@ -26,6 +26,7 @@ _BBCODE = re.compile(
 _MARKER = re.compile(r"\[\[[^\]\n]{0,40}\]\]")
 _FENCE = re.compile(r"(?:-{3}|={3}) ?[a-z]{12}\b")
 _POST = re.compile(r"/t/[^/?#\s]+/(\d{1,18})/(\d{1,9})")
+_NEW_TOPIC = re.compile(r"/new-topic\?title=[\w.~%-]*&body=[\w.~%-]*(?:&category_id=\d{1,18})?", re.ASCII)
 _WORD = re.compile(r"\w+")
 
 
@@ -43,13 +44,23 @@ class Fault(StrEnum):
     PROMPT = "prompt"
 
 
-def faults(post: str, shown: Set[tuple[int, int]], *, base_url: str, told: Set[tuple[str, ...]]) -> frozenset[Fault]:
+def faults(
+    post: str,
+    shown: Set[tuple[int, int]],
+    *,
+    base_url: str,
+    told: Set[tuple[str, ...]],
+    new_topic: bool = False,
+) -> frozenset[Fault]:
     """What in `post` is neither text nor code nor a link to a post that was `shown` (topic, post number).
 
-    Such a link is `<base_url>/t/<slug>/<topic>/<post>`; `told` are the shingles of the prompt.
+    Such a link is `<base_url>/t/<slug>/<topic>/<post>`; `told` are the shingles of the prompt. Where the server offers
+    a `new_topic`, its link is `<base_url>/new-topic?...`, all of the member's text in it percent-encoded.
     """
 
     def is_ours(url: str) -> bool:
+        if new_topic and url.startswith(base_url) and _NEW_TOPIC.fullmatch(url.removeprefix(base_url)):
+            return True
         linked = _POST.fullmatch(url.removeprefix(base_url)) if url.startswith(base_url) else None
         return linked is not None and (int(linked[1]), int(linked[2])) in shown
 

@@ -3,10 +3,11 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from service.answer.abstain import abstention
 from service.answer.gate.compiled import Gate
 from service.answer.gate.decline import gate_answer
 from service.answer.messages import Message, message
-from service.answer.pipeline import Stages, abstention, answer
+from service.answer.pipeline import Stages, answer
 from service.answer.ports import FixedReply
 from service.answer.reply import Standing
 from service.answer.trigger import Kind, Trigger
@@ -56,13 +57,14 @@ async def compose(
     if gate and (gated := gate_answer(gate.rules, trigger.text, gate.earlier, lang, trace, seed=post.id)):
         return await checked(gated)
     title = topic.title if post.post_number == 1 else ""
-    question = Question(trigger.text, lang, title, exclude_from=(post.topic_id, post.post_number))
+    asked_in = (post.topic_id, post.post_number)
+    question = Question(trigger.text, lang, title, exclude_from=asked_in, category_id=topic.category_id)
     reply, standing = await checked(await answer(question, stages, trace, seed=post.id))
     if standing.gone:
         trace.notes.append("source_gone")
         reply, standing = await checked(await answer(question, stages, trace, seed=post.id, without=standing.gone))
     if standing.gone:
-        reply, standing = await checked(abstention(question, trace, seed=post.id))
+        reply, standing = await checked(abstention(question, trace, base_url=stages.base_url, seed=post.id))
     return reply, standing
 
 

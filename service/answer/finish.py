@@ -1,10 +1,15 @@
 """The last stage: a draft becomes the text of an answer, or gives way to the list of its sources."""
 
+from collections.abc import Sequence
+
+from service.answer.abstain import asked, with_new_topic
 from service.answer.markup.audit import faults
 from service.answer.markup.links import links
 from service.answer.messages import Message, message
 from service.answer.sanitize import LONGEST_POST, clean, sanitize
 from service.domain import Answer, Draft, Question, Result, Source, Trace, Zone
+
+NEAREST_THREADS = 3
 
 RESERVED_CHARS = 1_000
 """Left of the forum's limit for what is put after an answer: its notes and its footer."""
@@ -47,6 +52,18 @@ def finish(
     return Answer(Result.ANSWERED, text, zone, trace.mode, sources, tuple(source.n for source in sources))
 
 
+def limit(question: Question, sources: tuple[Source, ...], trace: Trace, *, base_url: str, seed: int) -> Answer:
+    """What is said in place of drafts that didn't hold: so, and the nearest threads; nothing of the drafts."""
+    nearest = sources[:NEAREST_THREADS]
+    intro = message(Message.LIMIT, question.lang, seed, question=asked(question))
+    text = with_new_topic(f"{intro}\n\n{_link_list(nearest, base_url)}", question, base_url, seed=seed)
+    return Answer(Result.ABSTAINED, text, trace.zone, trace.mode, sources, tuple(source.n for source in nearest))
+
+
 def _source_list(question: Question, sources: tuple[Source, ...], base_url: str, seed: int) -> str:
-    intro = message(Message.SOURCES_INTRO, question.lang, seed, question=question.title or question.text)
-    return "\n".join((intro, "", *(f"- {links(source.n, source, base_url)[0]}" for source in sources)))
+    intro = message(Message.SOURCES_INTRO, question.lang, seed, question=asked(question))
+    return f"{intro}\n\n{_link_list(sources, base_url)}"
+
+
+def _link_list(sources: Sequence[Source], base_url: str) -> str:
+    return "\n".join(f"- {links(source.n, source, base_url)[0]}" for source in sources)

@@ -20,6 +20,8 @@ SHOWN_CHARS = 80
 
 class Message(StrEnum):
     ABSTAIN = "abstain"
+    LIMIT = "limit"
+    NEW_TOPIC = "new_topic"
     CAUTION = "caution"
     SOURCES_INTRO = "sources_intro"
     HELP = "help"

@@ -3,12 +3,12 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from service.answer.abstain import abstention
 from service.answer.evidence import number_sources
-from service.answer.messages import Message, message
 from service.answer.ports import Answerer, DetectLanguage, QueryEmbedder, Reranker, Search
 from service.answer.rerank import rerank
 from service.answer.retrieve import retrieve
-from service.domain import Answer, Draft, PostId, Question, Result, Source, Trace, Zone
+from service.domain import Answer, Draft, PostId, Question, Source, Trace, Zone
 from service.errors import Misconfigured, Rejected, Transient
 from service.lexer import query_lexemes
 from service.settings import RetrievalSettings
@@ -47,7 +47,7 @@ async def answer(
         wanted = query_lexemes(question.text)
         trace.sources = sources = number_sources(ranked.candidates, wanted, settings.evidence_chars)
     if ranked.zone is Zone.ABSTAIN:
-        return _counted(abstention(question, trace, sources, seed=seed))
+        return _counted(abstention(question, trace, sources, base_url=stages.base_url, seed=seed))
     with timed("generate", timings):
         draft = await _draft(question, sources, ranked.zone, stages.answerer, trace)
     with timed("sanitize", timings):
@@ -75,13 +75,6 @@ async def _draft(
     trace.draft, trace.drafted_by = draft.text, draft.by
     trace.notes.extend(draft.notes)
     return draft
-
-
-def abstention(question: Question, trace: Trace, sources: tuple[Source, ...] = (), *, seed: int) -> Answer:
-    """The server's own "I found nothing": no model is called."""
-    trace.zone = Zone.ABSTAIN
-    text = message(Message.ABSTAIN, question.lang, seed, question=question.title or question.text)
-    return Answer(Result.ABSTAINED, text, Zone.ABSTAIN, trace.mode, sources)
 
 
 def _counted(answered: Answer) -> Answer:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from service.domain.forum import Lang, PostId, TopicId
+from service.domain.forum import CategoryId, Lang, PostId, TopicId
 
 
 class Zone(StrEnum):
@@ -27,7 +27,8 @@ class Mode(StrEnum):
 class Question:
     """What a member asks: `text` without the mention, bounded.
 
-    `exclude_from` is the asking topic and the number of its first post that must not answer (the question itself).
+    `exclude_from` is the asking topic and the number of its first post that must not answer (the question itself),
+    `category_id` that topic's category.
     """
 
     text: str
@@ -35,6 +36,7 @@ class Question:
     title: str = ""
     exclude_from: tuple[TopicId, int] | None = None
     history: tuple[tuple[str, str], ...] = ()
+    category_id: CategoryId | None = None
 
 
 @dataclass(frozen=True, slots=True)

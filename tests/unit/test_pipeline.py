@@ -63,7 +63,9 @@ async def test_abstaining_names_the_question_and_calls_no_model() -> None:
     world = World(candidates=[])
     told, trace = await ask(world, replace(QUESTION, lang=FRENCH, text="Où est @bob ?"))
     assert told.result is Result.ABSTAINED
-    assert told.markdown == message(Message.ABSTAIN, FRENCH, 0, question="Où est bob ?")
+    text, way_on = told.markdown.split("\n\n")
+    assert text == message(Message.ABSTAIN, FRENCH, 0, question="Où est bob ?")
+    assert f"]({BASE_URL}/new-topic?title=O%C3%B9%20est%20%40bob%20%3F&body=" in way_on
     assert (told.cited, world.answerer.calls, trace.zone) == ((), 0, Zone.ABSTAIN)
 
 
