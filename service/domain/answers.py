@@ -28,7 +28,8 @@ class Question:
     """What a member asks: `text` without the mention, bounded.
 
     `exclude_from` is the asking topic and the number of its first post that must not answer (the question itself),
-    `category_id` that topic's category.
+    `category_id` that topic's category. `history` are turns before it, oldest first, as (role, text): "user" for
+    every human, "bot" for us. `condensed` is the question in full where the text alone can't be understood, else empty.
     """
 
     text: str
@@ -37,6 +38,17 @@ class Question:
     exclude_from: tuple[TopicId, int] | None = None
     history: tuple[tuple[str, str], ...] = ()
     category_id: CategoryId | None = None
+    condensed: str = ""
+
+    @property
+    def scored(self) -> str:
+        """The one query that candidates are scored by and excerpts are chosen by, at every stage."""
+        return self.condensed or self.text
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """What is searched and fused, the scored query first."""
+        return tuple(dict.fromkeys((self.scored, self.text)))
 
 
 @dataclass(frozen=True, slots=True)
