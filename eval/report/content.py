@@ -107,12 +107,14 @@ class Differences:
 class Report:
     """Everything of a page. `system` is the one that the verdict is about; `bad` is how many went badly in all.
 
+    `in_use`: the settings configure that system, else it is the run's last, which goes furthest.
     `questions` are the texts of what was asked, by id.
     `unscored` says by label file why its scores tell nothing; `warnings` are for the reader.
     """
 
     record: RunRecord
     system: str
+    in_use: bool
     measures: tuple[Measured, ...]
     traces: tuple[Trace, ...]
     bad: int

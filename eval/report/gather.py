@@ -42,13 +42,15 @@ def gather(run: Run, before: Run | None, dataset: Dataset, settings: Settings, p
     """The report of a run, compared with the one before; raises Rejected for an unfinished or a broken run."""
     record = run.record
     measures = finished_measures(run)
-    system = configured_system(run, settings) or list(record.systems)[-1]
+    configured = configured_system(run, settings)
+    system = configured or list(record.systems)[-1]
     read = {RETRIEVE: _retrieve, ANSWER: _answer, GATE: _messages, SAFETY: _messages}[record.command]
     parts = read(run, system, dataset, settings, progress)
     warnings = [] if dataset.checksum == record.dataset.checksum else [CHANGED]
     return Report(
         record=record,
         system=system,
+        in_use=configured is not None,
         measures=tuple(measures),
         traces=tuple(parts.traces),
         bad=parts.bad,

@@ -133,6 +133,7 @@ def test_the_verdict_says_what_was_measured(pages: Pages, runs: dict[str, Run]) 
     assert text_of(page, ".lead strong") == value
     assert f"between {low} and {high}" in text_of(page, ".lead")
     assert f"among the first five for {value}.** Likely between {low} and {high}." in told
+    assert text_of(page, "section[aria-labelledby=verdict]").count("With the thresholds as they are") == 1
     assert len(page.css("figure")) == 2, "the links' scores can't be learned from: the questions alone have plots"
     assert "topics that members linked: no plot" in text_of(page, "section[aria-labelledby=scores]")
 
