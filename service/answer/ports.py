@@ -21,8 +21,8 @@ from service.domain import (
     Result,
     SkipReason,
     Source,
-    StoredRun,
     Topic,
+    TopicHit,
     TopicId,
     Trace,
     UserId,
@@ -79,22 +79,61 @@ class Answerer(Protocol):
     async def draft(self, question: Question, sources: Sequence[Source], zone: Zone) -> Draft: ...
 
 
+Excluded = tuple[TopicId, int] | None
+"""The posts of this topic from this number on, the question and what came after, don't answer: they are left out."""
+
+
 class Search(Protocol):
     """The index, seen as a question sees it: eligible posts only, best first."""
 
     async def nearest_posts(
-        self, profile: EmbeddingProfile, vector: Vector, limit: int, *, exclude_from: tuple[TopicId, int] | None = None
+        self, profile: EmbeddingProfile, vector: Vector, limit: int, *, exclude_from: Excluded = None
     ) -> list[Candidate]:
-        """The `limit` posts of highest cosine under this profile.
-
-        `exclude_from` leaves out the posts of that topic from that post number on: the question and what came after.
-        """
+        """The `limit` posts of highest cosine under this profile."""
         ...
 
     async def keyword_posts(
-        self, lexemes: Sequence[str], limit: int, *, exclude_from: tuple[TopicId, int] | None = None
+        self, lexemes: Sequence[str], limit: int, *, exclude_from: Excluded = None
     ) -> list[Candidate]:
-        """The `limit` posts of highest BM25 over these lexemes (service.lexer); `exclude_from` as above."""
+        """The `limit` posts of highest BM25 over these lexemes (service.lexer), repeats counting."""
+        ...
+
+    async def respelled(self, lexemes: Sequence[str]) -> list[str]:
+        """The lexemes, those that no post has replaced by ones that resemble them."""
+        ...
+
+    async def keyword_topics(
+        self, lexemes: Sequence[str], limit: int, *, exclude_from: Excluded = None
+    ) -> list[TopicHit]:
+        """The `limit` topics of highest BM25 of their whole text; what is excluded is no part of its topic."""
+        ...
+
+    async def mean_topics(
+        self, profile: EmbeddingProfile, vector: Vector, limit: int, *, exclude_from: Excluded = None
+    ) -> list[TopicHit]:
+        """The `limit` topics whose posts' mean vector has the highest cosine; exclusion as above."""
+        ...
+
+    async def first_post_topics(
+        self, profile: EmbeddingProfile, vector: Vector, limit: int, *, exclude_from: Excluded = None
+    ) -> list[TopicHit]:
+        """The `limit` topics whose first post has the highest cosine."""
+        ...
+
+    async def best_posts(
+        self,
+        topics: Sequence[TopicId],
+        profile: EmbeddingProfile,
+        vector: Vector | None,
+        lexemes: Sequence[str],
+        *,
+        rrf_k: int,
+        exclude_from: Excluded = None,
+    ) -> list[Candidate]:
+        """The best post of each of these topics, by cosine (if there is a vector) and BM25 fused, in no order.
+
+        Each has its topic's scores, but for the BM25 of the whole text.
+        """
         ...
 
 
@@ -149,12 +188,6 @@ class Flags:
 
 class FlagReader(Protocol):
     async def read(self) -> Flags: ...
-
-
-class EvaluationRuns(Protocol):
-    async def latest_run(self, signature: str) -> StoredRun | None:
-        """The run that counts for this signature (SHA-256 in hex), or None when there is none."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

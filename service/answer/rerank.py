@@ -1,4 +1,4 @@
-"""Orders the candidates by the reranker's logits, one post a topic; by cosine when it is down (spec P8, P15)."""
+"""Orders the candidates by the reranker's logits, one post a topic; as fused when it is down (spec P8, P15)."""
 
 import asyncio
 from collections.abc import Sequence
@@ -36,26 +36,26 @@ async def rerank(
     """
     try:
         # Up to a tenth of a second over long posts: the worker goes on meanwhile.
-        shortened = await asyncio.to_thread(_shortened, question, found, settings)
-        logits = await reranker.rerank(question.text, shortened) if found else []
+        shortened = await asyncio.to_thread(as_read, question, found, settings)
+        logits = await reranker.rerank(question.scored, shortened) if found else []
     except (Transient, Rejected, Misconfigured) as exc:
         trace.mode = Mode.RERANKER_DOWN
         trace.notes.append(went_without("reranker", exc))
-        ordered = sorted(found, key=_by_cosine)
-        zone = zone_without_reranker(ordered[0].cosine if ordered else None, cosine_floor)
+        ordered = sorted(found, key=lambda one: -one.fused)
+        zone = zone_without_reranker(_top_cosine(found), cosine_floor)
     else:
         scored = [replace(one, logit=logit) for one, logit in zip(found, logits, strict=True)]
         ordered = sorted(scored, key=_by_logit)
-        cosine = max((one.cosine for one in ordered if one.cosine is not None), default=None)
+        cosine = _top_cosine(found)
         best_first = [one.logit for one in ordered if one.logit is not None]
         zone = zone_of_list(best_first, cosine, reranker.profile, trace.mode)
     trace.candidates, trace.zone = ordered, zone
     return Ranked(_one_a_topic(ordered)[: settings.max_sources], zone)
 
 
-def _shortened(question: Question, found: Sequence[Candidate], settings: RetrievalSettings) -> list[Candidate]:
+def as_read(question: Question, found: Sequence[Candidate], settings: RetrievalSettings) -> list[Candidate]:
     """The candidates as the reranker reads them: the title, and the part of the post that matches best."""
-    wanted = query_lexemes(question.text)
+    wanted = query_lexemes(question.scored)
     return [replace(one, body=excerpt(one.body, wanted, settings.excerpt_chars)) for one in found]
 
 
@@ -63,8 +63,10 @@ def _by_logit(candidate: Candidate) -> tuple[float, float]:
     return (-candidate.logit if candidate.logit is not None else float("inf"), -candidate.fused)
 
 
-def _by_cosine(candidate: Candidate) -> tuple[float, float]:
-    return (-candidate.cosine if candidate.cosine is not None else float("inf"), -candidate.fused)
+def _top_cosine(found: Sequence[Candidate]) -> float | None:
+    """The highest cosine of a post, also of one that its topic's candidate is better than by its words."""
+    cosines = [one.topic.cosine if one.topic else one.cosine for one in found]
+    return max((cosine for cosine in cosines if cosine is not None), default=None)
 
 
 def _one_a_topic(ordered: Sequence[Candidate]) -> tuple[Candidate, ...]:

@@ -56,7 +56,7 @@ _RERANKER = Fallback(
     Part.RERANKER,
     Fault.REFUSES,
     member="a cautious answer under the caution, or that the forum has nothing",
-    posted="the answer in the weak zone, its sources by cosine; under the profile's `cosine_floor` an abstention",
+    posted="the answer in the weak zone, its sources as fused; under the profile's `cosine_floor` an abstention",
     retried="nothing",
     recorded="`reranker_down` in the trace's notes, its mode `reranker-down`",
     counted=(

@@ -15,9 +15,9 @@ MAX_QUESTION_CHARS = 4_000
 # 80 questions about the others and 30 of small talk: the pairs by conditional logistic regression within each list,
 # the list by logistic regression on "one of the first five topics answers". The thresholds of the profile were read
 # off folds left out; they stay provisional until a forum's own questions have calibrated them.
-PAIR_WEIGHTS = np.array([37.8, 1.31, 1.66, 2.35, 1.6, 0.565, -1.47])
+PAIR_WEIGHTS = np.array([32.0, 51.0, 17.0, 1.3, 3.6])
 """In the order of PAIR_FEATURES."""
-LIST_WEIGHTS = np.array([54.8, 85.4, 0.123, 0.763, 1.04])
+LIST_WEIGHTS = np.array([54.8, 85.4, 0.0, 0.123, 0.763, 0.0])
 """In the order of LIST_FEATURES."""
 BIAS = -52.58
 NOTHING_ASKED = -10.0

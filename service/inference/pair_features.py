@@ -1,36 +1,33 @@
 """What the bundled reranker sees of a question and its candidates: a few lexical and dense features."""
 
 import math
-from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.domain import Candidate, TopicId
+from service.domain import Candidate, TopicScores
 from service.lexer import lexemes
 
 MAX_BODY_CHARS = 3_000
 PAIR_FEATURES = (
-    "cosine",  # of the candidate; one that only keywords found has at most the least cosine of the others
-    "fused_share",  # its fused rank, relative to the first of the list
-    "topic_share",  # the fused ranks of all candidates of its topic, relative to the first topic
-    "title_coverage",  # share of the question's lexemes in the title, by their weight
-    "bigrams",  # share of the question's pairs of neighbours that are neighbours there too
-    "log_length",  # of the body, in characters
-    "asks",  # share of the body's sentences that end in a question mark
+    "best_cosine",  # of the topic's post that is nearest
+    "mean_cosine",  # of the mean of the topic's posts
+    "first_cosine",  # of the topic's first post
+    "best_bm25",  # of the topic's best post, as a share of the list's highest
+    "topic_bm25",  # of the topic's whole text, as a share of the list's highest
 )
 LIST_FEATURES = (
-    "top_cosine",
-    "cosine_spread",  # the highest cosine less the mean of the list
+    "top_cosine",  # the highest best_cosine
+    "cosine_spread",  # that less the mean of the list
+    "top_mean",  # the highest mean_cosine
     "top_coverage",  # the highest share of the question's lexemes in one title and body, by their weight
     "log_lexemes",  # how many distinct lexemes are asked
-    "log_support",  # how many candidates the best represented topic has
+    "agreement",  # the first topic's fused rank less the second's, as a share of the first's
 )
-NO_COSINE = (0.865, 0.02)
-"""Top cosine and spread where no vector was searched: a little below the average question, since less is known."""
+NO_COSINES = (0.865, 0.02, 0.865)
+"""Top cosine, spread and mean where no vector was searched: a little below the average question: less is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,42 +41,49 @@ class Features:
 def features(question: Sequence[str], candidates: Sequence[Candidate]) -> Features:
     """The features of a question, given as its lexemes (one at least), and its candidates (one at least)."""
     wanted = tuple(dict.fromkeys(question))
-    titles = [lexemes(one.title) for one in candidates]
-    bodies = [lexemes(one.body[:MAX_BODY_CHARS]) for one in candidates]
-    words = [frozenset(title).union(body) for title, body in zip(titles, bodies, strict=True)]
-    weights = _weights(wanted, words)
-    asked_pairs = frozenset(pairwise(question))
-    bigrams = [
-        len(asked_pairs.intersection(pairwise(title)).union(asked_pairs.intersection(pairwise(body))))
-        / max(len(asked_pairs), 1)
-        for title, body in zip(titles, bodies, strict=True)
-    ]
-    cosines, spread = _cosines(candidates)
-    topic_fused: defaultdict[TopicId, float] = defaultdict(float)
-    for one in candidates:
-        topic_fused[one.topic_id] += one.fused
-    top_fused = max(one.fused for one in candidates) or 1.0
-    top_topic = max(topic_fused.values()) or 1.0
-    pairs = [
-        (
-            cosines[i],
-            one.fused / top_fused,
-            topic_fused[one.topic_id] / top_topic,
-            _share(weights, frozenset(titles[i])),
-            bigrams[i],
-            math.log1p(len(one.body)),
-            one.body.count("?") / (1 + one.body.count(".") + one.body.count("?")),
-        )
-        for i, one in enumerate(candidates)
-    ]
-    whole = (
-        max(cosines),
-        spread,
-        max(_share(weights, found) for found in words),
-        math.log1p(len(wanted)),
-        math.log(max(Counter(one.topic_id for one in candidates).values())),
+    topics = [_topic(one) for one in candidates]
+    best, mean = _known([one.cosine for one in topics]), _known([one.mean for one in topics])
+    pairs = (
+        best,
+        mean,
+        _known([one.first for one in topics]),
+        _shares([one.bm25 for one in topics]),
+        _shares([one.words for one in topics]),
     )
-    return Features(np.array(pairs), np.array(whole))
+    words = [frozenset(lexemes(f"{one.title}\n{one.body[:MAX_BODY_CHARS]}")) for one in candidates]
+    weights = _weights(wanted, words)
+    searched = any(one.cosine is not None for one in topics)
+    cosines = (max(best), max(best) - sum(best) / len(best), max(mean)) if searched else NO_COSINES
+    whole = (
+        *cosines,
+        max(sum(weight for word, weight in weights.items() if word in found) for found in words),
+        math.log1p(len(wanted)),
+        _lead([one.fused for one in candidates]),
+    )
+    return Features(np.array(pairs).T, np.array(whole))
+
+
+def _topic(candidate: Candidate) -> TopicScores:
+    """The topic's scores; where topics weren't searched the post's own stand for them."""
+    own, words = candidate.cosine, candidate.bm25
+    return candidate.topic or TopicScores(cosine=own, mean=own, first=None, bm25=words, words=words)
+
+
+def _known(scores: Sequence[float | None]) -> list[float]:
+    """The scores; one that isn't known counts as the mean of the others, so that it tells nothing."""
+    known = [score for score in scores if score is not None]
+    mean = sum(known) / len(known) if known else 0.0
+    return [mean if score is None else score for score in scores]
+
+
+def _shares(scores: Sequence[float | None]) -> list[float]:
+    highest = max((score for score in scores if score is not None), default=0.0) or 1.0
+    return [(score or 0.0) / highest for score in scores]
+
+
+def _lead(fused: Sequence[float]) -> float:
+    first, second = sorted((*fused, 0.0), reverse=True)[:2]
+    return (first - second) / first if first > 0 else 0.0
 
 
 def _weights(wanted: Sequence[str], documents: Sequence[Collection[str]]) -> dict[str, float]:
@@ -88,15 +92,3 @@ def _weights(wanted: Sequence[str], documents: Sequence[Collection[str]]) -> dic
     idf = {word: math.log(1 + (len(documents) - n + 0.5) / (n + 0.5)) for word, n in found.items()}
     total = sum(idf.values())
     return {word: weight / total for word, weight in idf.items()}
-
-
-def _share(weights: dict[str, float], found: Collection[str]) -> float:
-    return sum(weight for word, weight in weights.items() if word in found)
-
-
-def _cosines(candidates: Sequence[Candidate]) -> tuple[list[float], float]:
-    known = [one.cosine for one in candidates if one.cosine is not None]
-    if not known:
-        return [NO_COSINE[0]] * len(candidates), NO_COSINE[1]
-    cosines = [min(known) if one.cosine is None else one.cosine for one in candidates]
-    return cosines, max(cosines) - sum(cosines) / len(cosines)

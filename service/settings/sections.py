@@ -89,6 +89,9 @@ class Channel(StrEnum):
 
     VECTOR = "vector"
     KEYWORD = "keyword"
+    TOPIC_MEAN = "topic-mean"
+    FIRST_POST = "first-post"
+    TOPIC_KEYWORD = "topic-keyword"
 
 
 def _distinct(value: tuple[Channel, ...]) -> tuple[Channel, ...]:
@@ -99,9 +102,15 @@ def _distinct(value: tuple[Channel, ...]) -> tuple[Channel, ...]:
 
 class RetrievalSettings(Section):
     channels: Annotated[tuple[Channel, ...], AfterValidator(_distinct)] = Field(
-        tuple(Channel), min_length=1, description="What finds posts: vector (embeddings), keyword (BM25)."
+        tuple(Channel),
+        min_length=1,
+        description="What finds threads: vector and keyword (BM25) by their best post; topic-mean (their posts' mean "
+        "vector), first-post, topic-keyword (BM25 of their whole text).",
     )
-    candidates: int = Field(25, ge=1, le=200, description="Posts kept of each channel, and sent to the reranker.")
+    weights: dict[Channel, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(
+        {}, description="What a channel counts for in the fusion; 1 unless given."
+    )
+    candidates: int = Field(25, ge=1, le=200, description="Threads kept of the fused list, each sent by its best post.")
     rrf_k: int = Field(60, ge=1, description="Constant of reciprocal rank fusion.")
     legacy_words: int = Field(8, ge=1, description="Rarest words of a question that the legacy path searches.")
     legacy_gate_percent: int = Field(

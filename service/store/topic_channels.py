@@ -116,10 +116,10 @@ MISSPELT_CHARS = 5
 """Shorter words have too many neighbours."""
 
 _RESEMBLING = f"""
-SELECT word, similar.lexeme FROM unnest(%(words)s::text[]) AS unknown (word), LATERAL (
+SELECT word, resembling.lexeme FROM unnest(%(words)s::text[]) AS unknown (word), LATERAL (
     SELECT lexeme FROM document_frequencies WHERE lexeme %% word
     ORDER BY similarity(lexeme, word) DESC, posts DESC, lexeme LIMIT {SIMILAR_WORDS}
-) AS similar
+) AS resembling
 """  # noqa: S608 - a constant of this module
 
 

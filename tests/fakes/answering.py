@@ -34,7 +34,9 @@ from service.domain import (
     SkipReason,
     Source,
     Topic,
+    TopicHit,
     TopicId,
+    TopicScores,
     Trace,
     UserId,
     Vector,
@@ -91,7 +93,7 @@ class FakeEmbedder:
 
 @dataclass
 class FakeSearch:
-    """Two fixed rankings; leaves out what the question excludes."""
+    """Two fixed rankings of posts; leaves out what the question excludes. No topic is found but by its posts."""
 
     nearest: Sequence[Candidate] = ()
     worded: Sequence[Candidate] = ()
@@ -105,6 +107,66 @@ class FakeSearch:
         self, lexemes: Sequence[str], limit: int, *, exclude_from: tuple[TopicId, int] | None = None
     ) -> list[Candidate]:
         return self._allowed(self.worded, exclude_from)[:limit]
+
+    async def respelled(self, lexemes: Sequence[str]) -> list[str]:
+        return list(lexemes)
+
+    async def keyword_topics(
+        self,
+        lexemes: Sequence[str],
+        limit: int,
+        *,
+        exclude_from: tuple[TopicId, int] | None = None,
+        exclude_post: tuple[TopicId, int] | None = None,
+    ) -> list[TopicHit]:
+        return []
+
+    async def mean_topics(
+        self,
+        profile: EmbeddingProfile,
+        vector: Vector,
+        limit: int,
+        *,
+        exclude_from: tuple[TopicId, int] | None = None,
+        exclude_post: tuple[TopicId, int] | None = None,
+    ) -> list[TopicHit]:
+        return []
+
+    async def first_post_topics(
+        self,
+        profile: EmbeddingProfile,
+        vector: Vector,
+        limit: int,
+        *,
+        exclude_from: tuple[TopicId, int] | None = None,
+        exclude_post: tuple[TopicId, int] | None = None,
+    ) -> list[TopicHit]:
+        return []
+
+    async def best_posts(
+        self,
+        topics: Sequence[TopicId],
+        profile: EmbeddingProfile,
+        vector: Vector | None,
+        lexemes: Sequence[str],
+        *,
+        rrf_k: int,
+        exclude_from: tuple[TopicId, int] | None = None,
+        exclude_post: tuple[TopicId, int] | None = None,
+    ) -> list[Candidate]:
+        """Of each topic the post that the rankings, the nearest first, have first, with both scores."""
+        best: dict[TopicId, Candidate] = {}
+        for one in self._allowed([*(self.nearest if vector is not None else ()), *self.worded], exclude_from):
+            if (one.topic_id, one.post_number) == exclude_post:
+                continue
+            known = best.setdefault(one.topic_id, one)
+            if known.post_id == one.post_id and known.bm25 is None:
+                best[one.topic_id] = replace(known, bm25=one.bm25)
+        return [
+            replace(best[topic], topic=TopicScores(cosine=best[topic].cosine, bm25=best[topic].bm25))
+            for topic in topics
+            if topic in best
+        ]
 
     @staticmethod
     def _allowed(ranking: Sequence[Candidate], exclude_from: tuple[TopicId, int] | None) -> list[Candidate]:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.answer.zones import zone_of
-from service.domain import Candidate, PostId, TopicId, Zone
+from service.domain import Candidate, PostId, TopicId, TopicScores, Zone
 from service.inference.bundled_reranker import LIST_WEIGHTS, NOTHING_ASKED, PAIR_WEIGHTS, BundledReranker
 from service.inference.pair_features import LIST_FEATURES, PAIR_FEATURES
 from service.inference.profiles import BUNDLED_RERANKER
@@ -24,7 +24,8 @@ BREAD = Candidate(
     created_at=datetime(2024, 1, 1, tzinfo=UTC),
     cosine=0.90,
     bm25=12.0,
-    fused=2 / 61,
+    fused=5 / 61,
+    topic=TopicScores(cosine=0.90, mean=0.90, first=0.89, bm25=12.0, words=14.0),
 )
 QUESTION = "My sourdough starter smells of acetone, what should I do?"
 
@@ -40,6 +41,7 @@ def others(n: int = 10, cosine: float = 0.80) -> list[Candidate]:
             cosine=cosine - i / 1000,
             bm25=None,
             fused=1 / (62 + i),
+            topic=TopicScores(cosine=cosine - i / 1000, mean=cosine - i / 1000, first=cosine - i / 1000),
         )
         for i in range(n)
     ]
@@ -74,24 +76,30 @@ async def test_a_question_without_words_abstains(question: str) -> None:
     assert await BundledReranker().rerank(question, [BREAD]) == [NOTHING_ASKED]
 
 
-@pytest.mark.parametrize(
-    "better",
-    [
-        {"cosine": 0.95},
-        {"fused": 4 / 61},
-        {"title": "Starter with acetone smells"},
-        {"body": BREAD.body + " " + QUESTION},
-    ],
-    ids=["cosine", "fused", "title", "words"],
-)
-async def test_more_evidence_ranks_higher(better: dict[str, object]) -> None:
-    twin = replace(BREAD, post_id=PostId(2), topic_id=TopicId(2), title="smells")
-    plain, favoured = await BundledReranker().rerank(QUESTION, [twin, replace(twin, topic_id=TopicId(3), **better)])  # type: ignore[arg-type]  # the fields are named above
+@pytest.mark.parametrize("better", [{"cosine": 0.95}, {"mean": 0.95}, {"first": 0.95}, {"bm25": 20.0}, {"words": 20.0}])
+async def test_more_evidence_ranks_higher(better: dict[str, float]) -> None:
+    topic = BREAD.topic or TopicScores()
+    twin = replace(BREAD, post_id=PostId(2), topic_id=TopicId(2), topic=replace(topic, **better))
+    plain, favoured = await BundledReranker().rerank(QUESTION, [BREAD, twin])
     assert favoured > plain
 
 
+async def test_what_a_topic_lacks_tells_nothing() -> None:
+    """As a first post without a vector: the topic stands where its other scores put it."""
+    best, *rest = [replace(BREAD, title=BREAD.title), *others(3, cosine=0.85)]
+    unknown = replace(best, topic=replace(best.topic or TopicScores(), first=None))
+    logits = await BundledReranker().rerank(QUESTION, [*rest, unknown])
+    assert logits.index(max(logits)) == len(rest)
+
+
+async def test_candidates_without_topic_scores_are_judged_by_their_own() -> None:
+    found = [replace(one, topic=None) for one in (*others(), BREAD)]
+    logits = await BundledReranker().rerank(QUESTION, found)
+    assert logits.index(max(logits)) == len(found) - 1
+
+
 async def test_keywords_alone_are_scored() -> None:
-    found = [replace(one, cosine=None) for one in (*others(), BREAD)]
+    found = [replace(one, cosine=None, topic=TopicScores(bm25=one.bm25, words=one.bm25)) for one in (*others(), BREAD)]
     logits = await BundledReranker().rerank(QUESTION, found)
     assert logits.index(max(logits)) == len(found) - 1
     assert zone_of(max(logits), BUNDLED_RERANKER) is not Zone.NORMAL
@@ -125,8 +133,16 @@ async def test_a_list_takes_a_few_milliseconds() -> None:
 @settings(max_examples=100, deadline=None)
 async def test_logits_are_finite(question: str, parts: list[tuple[str, str, float | None, float | None, int]]) -> None:
     candidates = [
-        replace(BREAD, title=title, body=body, cosine=cosine, bm25=bm25, topic_id=TopicId(topic), fused=0.0)
-        for title, body, cosine, bm25, topic in parts
+        replace(
+            BREAD,
+            title=title,
+            body=body,
+            cosine=cosine,
+            bm25=bm25,
+            fused=0.0,
+            topic=None if whole == 1 else TopicScores(cosine=cosine, mean=cosine if whole == 2 else None, words=bm25),
+        )
+        for title, body, cosine, bm25, whole in parts
     ]
     logits = await BundledReranker().rerank(question, candidates)
     assert len(logits) == len(candidates)

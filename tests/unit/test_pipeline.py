@@ -71,9 +71,9 @@ async def test_abstaining_names_the_question_and_calls_no_model() -> None:
 
 async def test_one_post_a_topic_and_six_sources() -> None:
     found = [candidate(1, topic=9), candidate(2, topic=9), *(candidate(n) for n in range(3, 12))]
-    logits = {1: 1.0, 2: 5.0, **{n: 4.0 - n / 10 for n in range(3, 12)}}
+    logits = {1: 3.65, **{n: 4.0 - n / 10 for n in range(3, 12)}}
     told, _ = await ask(World(candidates=found, reranker=FakeReranker(logits)))
-    assert [source.post_id for source in told.sources] == [2, 3, 4, 5, 6, 7]
+    assert [source.post_id for source in told.sources] == [3, 1, 4, 5, 6, 7]
     assert [source.n for source in told.sources] == [1, 2, 3, 4, 5, 6]
 
 
@@ -92,7 +92,7 @@ async def test_without_the_reranker_it_is_weak_at_best_and_still_abstains(
     found = [candidate(1, cosine=cosine - 0.1), candidate(2), candidate(3, cosine=cosine)]
     told, trace = await ask(World(candidates=found, reranker=FakeReranker(down=fault)))
     assert (told.mode, told.zone) == (Mode.RERANKER_DOWN, zone)
-    assert [source.post_id for source in told.sources] == [3, 1, 2]
+    assert [source.post_id for source in told.sources] == [1, 2, 3]
     assert trace.notes == ["reranker_down"]
 
 

@@ -1,13 +1,16 @@
 """Retrieval: fusion as published, what is left out, and what happens without the embedder."""
 
-from dataclasses import replace
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from service.answer.retrieve import fuse, retrieve
-from service.domain import ENGLISH, Candidate, Mode, Question, TopicId, Trace
+from service.domain import ENGLISH, Candidate, EmbeddingProfile, Mode, Question, TopicHit, TopicId, Trace, Vector
 from service.errors import ArianeError, Misconfigured, Rejected, Transient
 from service.settings import Channel, RetrievalSettings
 from tests.fakes.answering import FakeEmbedder, FakeSearch, candidate
@@ -16,28 +19,107 @@ QUESTION = Question("How often to water tomatoes?", ENGLISH)
 SETTINGS = RetrievalSettings()
 
 
-def test_ranks_are_fused_by_their_reciprocals() -> None:
-    near = [candidate(1, cosine=0.9), candidate(2, cosine=0.8)]
-    worded = [replace(candidate(2), bm25=7.0), replace(candidate(3), bm25=6.0)]
-    fused = fuse((near, worded), k=60)
-    assert [(one.post_id, one.cosine, one.bm25) for one in fused] == [(2, 0.8, 7.0), (1, 0.9, None), (3, None, 6.0)]
-    assert [one.fused for one in fused] == pytest.approx([1 / 62 + 1 / 61, 1 / 61, 1 / 62])
+def hits(*topics: int) -> list[TopicHit]:
+    return [TopicHit(TopicId(topic), 1.0 / rank) for rank, topic in enumerate(topics, start=1)]
+
+
+def test_ranks_are_fused_by_their_reciprocals_and_weights() -> None:
+    rankings = {Channel.VECTOR: hits(1, 2), Channel.KEYWORD: hits(2, 3)}
+    fused = fuse(rankings, {}, k=60)
+    assert list(fused) == [2, 1, 3]
+    assert list(fused.values()) == pytest.approx([1 / 62 + 1 / 61, 1 / 61, 1 / 62])
+    weighted = fuse(rankings, {Channel.KEYWORD: 0.5}, k=10)
+    assert list(weighted) == [2, 1, 3]
+    assert list(weighted.values()) == pytest.approx([1 / 12 + 0.5 / 11, 1 / 11, 0.5 / 12])
 
 
 @given(st.lists(st.lists(st.integers(1, 40), unique=True, max_size=25), max_size=3))
-def test_fusion_keeps_every_post_once_in_order(rankings: list[list[int]]) -> None:
-    fused = fuse([[candidate(n) for n in ranking] for ranking in rankings], k=60)
-    assert sorted(one.post_id for one in fused) == sorted({n for ranking in rankings for n in ranking})
-    keys = [(-one.fused, one.post_id) for one in fused]
+def test_fusion_keeps_every_topic_once_in_order(rankings: list[list[int]]) -> None:
+    fused = fuse(dict(zip(Channel, [hits(*ranking) for ranking in rankings], strict=False)), {}, k=60)
+    assert sorted(fused) == sorted({topic for ranking in rankings for topic in ranking})
+    keys = [(-score, topic) for topic, score in fused.items()]
     assert keys == sorted(keys)
 
 
+@dataclass
+class TopicSearch(FakeSearch):
+    """Also finds topics by each channel of topics; `asked` are the lexemes that reached a channel."""
+
+    topics: dict[Channel, list[TopicHit]] = field(default_factory=dict)
+    meant: dict[str, str] = field(default_factory=dict)
+    asked: list[Sequence[str]] = field(default_factory=list)
+
+    async def respelled(self, lexemes: Sequence[str]) -> list[str]:
+        return [self.meant.get(one, one) for one in lexemes]
+
+    async def keyword_topics(self, lexemes: Sequence[str], limit: int, **without: Any) -> list[TopicHit]:
+        self.asked.append(lexemes)
+        return self.topics.get(Channel.TOPIC_KEYWORD, [])
+
+    async def mean_topics(
+        self, profile: EmbeddingProfile, vector: Vector, limit: int, **without: Any
+    ) -> list[TopicHit]:
+        return self.topics.get(Channel.TOPIC_MEAN, [])
+
+    async def first_post_topics(
+        self, profile: EmbeddingProfile, vector: Vector, limit: int, **without: Any
+    ) -> list[TopicHit]:
+        return self.topics.get(Channel.FIRST_POST, [])
+
+
+@pytest.mark.parametrize("channel", [Channel.TOPIC_MEAN, Channel.FIRST_POST, Channel.TOPIC_KEYWORD])
+async def test_a_topic_is_found_by_any_channel_and_comes_with_its_best_post(channel: Channel) -> None:
+    posts = [candidate(1), candidate(2)]
+    search = TopicSearch(posts, posts, topics={channel: hits(102)})
+    settings = RetrievalSettings(channels=(channel,))
+    [found] = await retrieve(QUESTION, FakeEmbedder(), search, settings, Trace())
+    assert (found.post_id, found.fused) == (2, pytest.approx(1 / 61))
+    assert found.topic is not None
+    assert found.topic.words == (1.0 if channel is Channel.TOPIC_KEYWORD else None)
+
+
+async def test_a_topic_of_many_channels_goes_first() -> None:
+    near = [candidate(n) for n in (1, 2, 3)]
+    search = TopicSearch(near, near, topics=dict.fromkeys(Channel, hits(103)))
+    found = await retrieve(QUESTION, FakeEmbedder(), search, SETTINGS, Trace())
+    assert [one.post_id for one in found] == [3, 1, 2]
+
+
+async def test_words_are_searched_as_they_were_meant_repeats_included() -> None:
+    search = TopicSearch(meant={"tomatos": "tomato"})
+    asked = Question("Tomatos, tomatos: how to water?", ENGLISH)
+    await retrieve(asked, FakeEmbedder(), search, SETTINGS, Trace())
+    assert search.asked == [["tomato", "tomato", "wat"]]
+
+
+async def test_posts_that_say_the_same_leave_their_places_to_others() -> None:
+    said = "Water tomatoes in pots every single morning, and feed them once a week from July on."
+    near = [candidate(1, body=said), candidate(2, body=f"{said} Indeed!"), candidate(3), candidate(4, body="Thanks")]
+    found = await retrieve(
+        QUESTION, FakeEmbedder(), FakeSearch([*near, candidate(5, body="Thanks")]), SETTINGS, Trace()
+    )
+    assert [one.post_id for one in found] == [1, 3, 4, 5]
+
+
+async def test_a_fault_of_the_index_is_told_and_leaves_no_task() -> None:
+    class Down(FakeSearch):
+        async def nearest_posts(self, *given: Any, **without: Any) -> list[Candidate]:
+            raise Transient("the database can't do this now")
+
+    with pytest.raises(Transient):
+        await retrieve(QUESTION, FakeEmbedder(), Down(), SETTINGS, Trace())
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
 async def test_the_question_and_what_came_after_it_never_answer() -> None:
-    megathread = [candidate(n, topic=500) for n in (3, 6, 7, 8)]
+    megathread = [candidate(n, topic=500) for n in (7, 8, 6, 3)]
     search = FakeSearch(megathread, megathread)
     asked = replace(QUESTION, exclude_from=(TopicId(500), 7))
     found = await retrieve(asked, FakeEmbedder(), search, SETTINGS, Trace())
-    assert [one.post_number for one in found] == [3, 6]
+    assert [one.post_number for one in found] == [6]
+    first = replace(QUESTION, exclude_from=(TopicId(500), 1))
+    assert await retrieve(first, FakeEmbedder(), search, SETTINGS, Trace()) == []
 
 
 async def test_the_fused_list_is_cut() -> None:
