@@ -114,7 +114,8 @@ class GeneratedAnswerer:
         capped then is cut after its last full sentence that cites.
         """
         options, started = self._options, self._clock()
-        allowance = Allowance(options.max_calls, started + options.deadline_seconds, self._clock)
+        left = options.deadline_seconds - question.spent.seconds
+        allowance = Allowance(options.max_calls - question.spent.calls, started + left, self._clock)
         room = self._model.window_tokens - options.answer_tokens
         budget = PromptBudget(room, options.evidence_tokens, options.source_chars)
         notes: tuple[str, ...] = ()

@@ -1,9 +1,10 @@
 """The stages from a question to the text of an answer, one line each."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from service.answer.abstain import abstention
+from service.answer.condense.condenser import Condenser, RuleCondenser
 from service.answer.evidence import number_sources
 from service.answer.ports import Answerer, DetectLanguage, QueryEmbedder, Reranker, Search
 from service.answer.rerank import rerank
@@ -26,6 +27,7 @@ class Stages:
     detect_language: DetectLanguage
     settings: RetrievalSettings
     base_url: str
+    condenser: Condenser = field(default_factory=RuleCondenser)
 
 
 async def answer(
@@ -37,6 +39,8 @@ async def answer(
     """
     settings, timings = stages.settings, trace.timings_ms
     trace.lang = question.lang
+    with timed("condense", timings):
+        question = await _in_full(question, stages.condenser, trace)
     with timed("retrieve", timings):
         found = await retrieve(question, stages.embedder, stages.search, settings, trace)
     with timed("rerank", timings):
@@ -44,7 +48,7 @@ async def answer(
         floor = stages.embedder.profile.cosine_floor
         ranked = await rerank(question, known, stages.reranker, settings, floor, trace)
     with timed("evidence", timings):
-        wanted = query_lexemes(question.text)
+        wanted = query_lexemes(question.scored)
         trace.sources = sources = number_sources(ranked.candidates, wanted, settings.evidence_chars)
     if ranked.zone is Zone.ABSTAIN:
         return _counted(abstention(question, trace, sources, base_url=stages.base_url, seed=seed))
@@ -61,6 +65,17 @@ def warm_up() -> None:
     from service.answer import finish
 
     finish.warm_up()
+
+
+async def _in_full(question: Question, condenser: Condenser, trace: Trace) -> Question:
+    """The question with what it leans on, decided once: every later stage searches and scores the same queries."""
+    if not question.history or question.condensed:
+        return question
+    condensed = await condenser.condense(question)
+    if condensed.by:
+        trace.notes.append(f"condensed_by_{condensed.by}")
+    trace.notes.extend(condensed.notes)
+    return replace(question, condensed=condensed.text, spent=condensed.spent)
 
 
 async def _draft(

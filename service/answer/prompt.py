@@ -60,7 +60,7 @@ class _Read:
         """Its part of the prompt, with the `chars` of its text that match best."""
         title = " ".join(self.title.split())[:TITLE_CHARS]
         text, date = excerpt(self.text, wanted, chars), self.source.created_at.date().isoformat()
-        return _render("source", lang, delimiter=delimiter, n=self.source.n, title=title, date=date, text=text)
+        return render("source", lang, delimiter=delimiter, n=self.source.n, title=title, date=date, text=text)
 
 
 def build_prompt(
@@ -81,18 +81,21 @@ def build_prompt(
     if not re.fullmatch(r"\w{8,64}", delimiter):
         raise ValueError("a delimiter is one word of 8 to 64 characters")
     lang = question.lang if question.lang in languages() else ENGLISH
-    wanted = frozenset(query_lexemes(question.text))
+    wanted = frozenset(query_lexemes(question.scored))
     system = ChatMessage(Role.SYSTEM, system_text(lang, zone))
 
-    title, text = _data(question.title, delimiter).strip(), _data(question.text, delimiter).strip()
+    asked = {
+        name: as_data(said, delimiter).strip()
+        for name, said in (("title", question.title), ("text", question.text), ("in_full", question.condensed))
+    }
 
     def user(evidence: Sequence[str], numbers: Sequence[int]) -> str:
-        return _render("user", lang, delimiter=delimiter, sources=evidence, numbers=numbers, title=title, text=text)
+        return render("user", lang, delimiter=delimiter, sources=evidence, numbers=numbers, **asked)
 
     def length(*contents: str) -> int:
         return math.ceil(sum(count_tokens(content) + MESSAGE_TOKENS for content in contents))
 
-    read = [_Read(source, _data(source.title, delimiter), _data(source.excerpt, delimiter)) for source in sources]
+    read = [_Read(source, as_data(source.title, delimiter), as_data(source.excerpt, delimiter)) for source in sources]
     # what stands around the evidence is counted first: no less of it would make room for a question that has none
     tries = (
         _ever_less(read, budget.source_chars) if length(system.content, user((), ())) <= budget.prompt_tokens else ()
@@ -130,7 +133,7 @@ def less_evidence(budget: PromptBudget) -> PromptBudget:
 def system_text(lang: Lang, zone: Zone) -> str:
     """The fixed part of the prompt; every zone but the normal one is answered as the weak one."""
     lang = lang if lang in languages() else ENGLISH
-    return _render("system", lang, zone=f"{'normal' if zone is Zone.NORMAL else 'weak'}.{lang}.j2")
+    return render("system", lang, zone=f"{'normal' if zone is Zone.NORMAL else 'weak'}.{lang}.j2")
 
 
 @cache
@@ -150,7 +153,8 @@ def _templates() -> Environment:
     )
 
 
-def _render(name: str, lang: Lang, **values: object) -> str:
+def render(name: str, lang: Lang, **values: object) -> str:
+    """The template of this name in this language, which has to be one of `languages`."""
     return _templates().get_template(f"{name}.{lang}.j2").render(values)
 
 
@@ -166,7 +170,7 @@ def _ever_less(sources: Sequence[_Read], most_chars: int) -> Iterator[tuple[Sequ
     yield sources[:1], min(LAST_CHARS, least)
 
 
-def _data(text: str, delimiter: str) -> str:
+def as_data(text: str, delimiter: str) -> str:
     """Untrusted text that can't end its fence: without the delimiter, invisible characters and live control tokens.
 
     Model servers read control tokens (a turn's end, a thinking switch) wherever they stand, so a space breaks them.

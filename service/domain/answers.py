@@ -24,6 +24,14 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """What a question has used up, before its draft, of its model calls and of their seconds."""
+
+    calls: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """What a member asks: `text` without the mention, bounded.
 
@@ -39,6 +47,7 @@ class Question:
     history: tuple[tuple[str, str], ...] = ()
     category_id: CategoryId | None = None
     condensed: str = ""
+    spent: Spent = Spent()
 
     @property
     def scored(self) -> str:

@@ -62,9 +62,9 @@ class ExtractiveAnswerer:
     async def draft(self, question: Question, sources: Sequence[Source], zone: Zone) -> Draft:
         """A lead in the question's language and a list of quotes that cite their sources; empty if none fits."""
         quotes = _quotes(sources)
-        worded = _worded(question.text, quotes)
+        worded = _worded(question.scored, quotes)
         likely = sorted(quotes, key=lambda quote: -worded[quote])[:MAX_EMBEDDED]
-        scores = await self._scored(question.text, likely, worded)
+        scores = await self._scored(question.scored, likely, worded)
         chosen = _chosen(_carried_on(scores), MOST.get(zone, MOST[Zone.WEAK]))
         if not chosen:
             return Draft("", "extractive")

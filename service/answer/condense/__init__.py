@@ -1,0 +1,1 @@
+"""Makes a follow-up one question that stands alone (spec P6)."""
