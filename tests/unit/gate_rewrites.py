@@ -72,7 +72,7 @@ def verb(text: str, lang: str) -> str:
 
 def typo(text: str, lang: str) -> str:
     """Two inner letters of the longest word swapped, one letter of the next longest left out."""
-    words = sorted({word for word in re.findall(r"[^\W\d_]{5,}", text)}, key=lambda word: (-len(word), word))[:2]
+    words = sorted(set(re.findall(r"[^\W\d_]{5,}", text)), key=lambda word: (-len(word), word))[:2]
     for at, word in enumerate(words):
         middle = len(word) // 2
         slip = word[: middle - 1] + word[middle] + word[middle - 1] + word[middle + 1 :] if at == 0 else ""

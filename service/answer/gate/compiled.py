@@ -31,6 +31,7 @@ class CompiledRule:
     kind: GateKind
     intents: tuple[CompiledIntent, ...]
     exceptions: Any
+    preceded_by: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,8 @@ def build_gate(found: Sequence[RuleFile], *, off: Iterable[GateKind] = ()) -> Ga
 
 def _rule(rule: Rule, words: Mapping[str, str], numbers: dict[str, int]) -> CompiledRule:
     intents = tuple(_intent(intent, words, numbers) for intent in rule.intent)
-    return CompiledRule(rule.id, rule.kind, intents, compiled(any_of(rule.exceptions, words)))
+    exceptions, preceded_by = (compiled(any_of(patterns, words)) for patterns in (rule.exceptions, rule.preceded_by))
+    return CompiledRule(rule.id, rule.kind, intents, exceptions, preceded_by)
 
 
 def _intent(intent: Intent, words: Mapping[str, str], numbers: dict[str, int]) -> CompiledIntent:

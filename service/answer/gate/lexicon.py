@@ -9,6 +9,7 @@ from itertools import pairwise
 LEAST_CHARS = 5
 """Shorter words have too many neighbours to be told apart."""
 _ENDING_CHARS = 3
+_LONGEST_ENDING = 5
 _REPLACED_CHARS = 9
 """Another letter in its place makes a word of its own of most shorter ones."""
 _LEAST_GLUED_CHARS = 9
@@ -66,7 +67,7 @@ def _shortened(word: str) -> set[str]:
 def _mend(known: Lexicon, word: str) -> tuple[str, ...]:
     if len(word) < LEAST_CHARS - 1 or word in known.known or not word.isalpha():
         return (word,)
-    if any(word[:end] in known.targets for end in range(LEAST_CHARS, len(word) + 1)):
+    if any(word[:end] in known.targets for end in range(max(LEAST_CHARS, len(word) - _LONGEST_ENDING), len(word) + 1)):
         return (word,)
     for end in range(len(word), max(LEAST_CHARS - 1, len(word) - _ENDING_CHARS) - 1, -1):
         right = _respelt(known, word[:end])

@@ -106,11 +106,11 @@ def _is_near(intent: CompiledIntent, words: str, verb: tuple[int, int], object_:
 
 
 def _excepted(rule: CompiledRule, words: str, start: int, end: int) -> bool:
-    if rule.exceptions is None:
-        return False
-    begin, stop = words.rfind(" . ", 0, start), words.find(" . ", end)
-    sentences = words[max(begin, 0) : stop if stop >= 0 else len(words)]
-    return rule.exceptions.search(sentences) is not None
+    begin, stop = max(words.rfind(" . ", 0, start), 0), words.find(" . ", end)
+    sentences = words[begin : stop if stop >= 0 else len(words)]
+    return (rule.exceptions is not None and rule.exceptions.search(sentences) is not None) or (
+        rule.preceded_by is not None and rule.preceded_by.search(words[begin:start]) is not None
+    )
 
 
 def _split(gate: Gate, words: str, turns: Sequence[str]) -> Decline | None:

@@ -53,7 +53,9 @@ _DIGIT_LEET = str.maketrans("0134578", "oieastb")
 _URL = re.compile(r"(?:https?://|www\.)\S+")
 _UNDERSCORE = re.compile(r"(?<=[a-z0-9])_+(?=[a-z0-9])")
 _MAIL = re.compile(r"\b[a-z0-9_.+-]{1,64}@[a-z0-9-]{1,63}\.[a-z0-9.-]{1,63}\b")
-_SYMBOL_WORD = re.compile(r"(?<![a-z0-9@$!|€])(?:[@$!|€]?[a-z0-9]+(?:[@$!|€]+[a-z0-9]+)+|[$!|€][a-z0-9]{2,})")
+_SYMBOL_WORD = re.compile(
+    r"(?<![a-z0-9@$!|€])(?:[@$!|€]?[a-z0-9]+(?:[@$!|€]+[a-z0-9]+)+|[$!|€][a-z0-9]{2,}|[a-z][a-z0-9]+[$€])(?![a-z0-9])"
+)
 _DIGIT_WORD = re.compile(r"(?<![a-z0-9])[a-z0-9]*(?:[0-9][a-z]|[a-z][0-9])[a-z0-9]*")
 _NOT_LEET = re.compile(
     r"[a-z]{4,}[0-9]{2,}|[0-9]{2,}[a-z]+|1st|2nd|3rd|[04-9]th|[0-9](?:px|mm|cm|km|kg|mg|ml|gb|mb|kb|ms|fps|eme|er)"

@@ -58,7 +58,7 @@ def prefilter(expressions: Sequence[str]) -> Callable[[str], frozenset[int]]:
 
 def patterns_of(rule: Rule) -> list[str]:
     """Every pattern of a rule's intents and exceptions."""
-    return [*(pattern for intent in rule.intent for pattern in _of_intent(intent)), *rule.exceptions]
+    return [*(pattern for intent in rule.intent for pattern in _of_intent(intent)), *rule.exceptions, *rule.preceded_by]
 
 
 def _of_intent(intent: Intent) -> tuple[str, ...]:

@@ -73,19 +73,20 @@ class Intent(_Model):
 
 
 class Rule(_Model):
-    """One rule; an exception found in the sentences of a match lifts it."""
+    """One rule; an exception in the sentences of a match lifts it, one of `preceded_by` only before it."""
 
     id: str = Field(pattern=r"^[a-z0-9]+(?:-[a-z0-9]+)*$")
     kind: GateKind
     language: Lang
     intent: tuple[Intent, ...] = Field(min_length=1)
     exceptions: Patterns = ()
+    preceded_by: Patterns = ()
     positives: tuple[str, ...] = Field(min_length=LEAST_EXAMPLES)
     lookalikes: tuple[str, ...] = Field(min_length=LEAST_EXAMPLES)
 
 
 class RuleFile(_Model):
-    """A file: its rules, the `words` that all patterns share, and what it turns off of the rules before it.
+    """A file: its rules, the `words` that all patterns share, and the rules before it that it does `without`.
 
     `fillers` are patterns that say nothing, `reporting` those that make quoted words a report, `pointing` the words
     that point back to an earlier turn, `known` words that no misspelt word of a rule is.
@@ -96,7 +97,7 @@ class RuleFile(_Model):
     reporting: Patterns = ()
     pointing: Patterns = ()
     known: frozenset[str] = frozenset()
-    off: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()
     rules: tuple[Rule, ...] = ()
 
 
@@ -170,9 +171,9 @@ def merged(found: Iterable[RuleFile]) -> list[Rule]:
     """The rules of all files; a later one of the same id takes the place of the earlier one. Raises Misconfigured."""
     rules: dict[str, Rule] = {}
     for file in found:
-        if unknown := file.off - rules.keys():
-            raise Misconfigured(f"the gate has no rules {', '.join(sorted(unknown))} to turn off")
-        rules = {name: rule for name, rule in rules.items() if name not in file.off}
+        if unknown := file.without - rules.keys():
+            raise Misconfigured(f"the gate has no rules {', '.join(sorted(unknown))} to do without")
+        rules = {name: rule for name, rule in rules.items() if name not in file.without}
         rules.update({rule.id: rule for rule in file.rules})
     return list(rules.values())
 
