@@ -21,9 +21,9 @@ async def retrieve_by_topic(
 
     Sets the trace's mode, and its queries. Raises Transient when the index can't be searched.
     """
-    trace.queries = [question.text]
+    trace.queries = [question.scored]
     trace.mode = Mode.LEGACY
-    asked = query_lexemes(question.text)
+    asked = query_lexemes(question.scored)
     if not asked:
         return []
     matches = await search.keyword_topics(

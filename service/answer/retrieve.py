@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from service.answer.distinct import distinct
-from service.answer.ports import QueryEmbedder, Search
+from service.answer.ports import Excluded, QueryEmbedder, Search
 from service.domain import Candidate, Mode, Question, TopicHit, TopicId, TopicScores, Trace, Vector
 from service.errors import Misconfigured, Rejected, Transient
 from service.lexer import lexemes
@@ -26,9 +26,9 @@ SPARE = 5
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A question as channels get it: its vector (None: none, or no embedder) and its lexemes, repeats counting."""
+    """A query as channels get it: its vector (None: none, or no embedder) and its lexemes, repeats counting."""
 
-    question: Question
+    exclude_from: Excluded
     vector: asyncio.Task[Vector | None]
     words: asyncio.Task[list[str]]
 
@@ -38,21 +38,35 @@ async def retrieve(
 ) -> list[Candidate]:
     """The best post of at most `candidates` topics, best fused rank first; without the embedder, by keywords alone.
 
-    Sets the trace's mode, and its queries. Raises Transient when the index can't be searched.
+    A condensed question is searched, and so is the message alone, whose ranks count for `message_percent`; posts are
+    then chosen and scored by the condensed one. Sets the trace's mode and queries. Raises Transient when the index
+    can't be searched.
     """
-    trace.queries = [question.text]
+    trace.queries = list(question.queries)
     by_vector = bool(BY_VECTOR.intersection(settings.channels))
     trace.mode = Mode.RERANKED if by_vector else Mode.KEYWORD
-    vector = asyncio.create_task(_vector(question, embedder, trace, wanted=by_vector))
-    words = asyncio.create_task(_words(question, search))
+    vectors = asyncio.create_task(_vectors(question.queries if by_vector else (), embedder, trace))
+    asked = [
+        _Asked(
+            question.exclude_from, asyncio.create_task(_one_of(vectors, n)), asyncio.create_task(_words(one, search))
+        )
+        for n, one in enumerate(question.queries)
+    ]
     try:
-        asked = _Asked(question, vector, words)
-        found = await asyncio.gather(*(_search(one, asked, embedder, search, settings) for one in settings.channels))
-        given = await vector, await words
+        found = await asyncio.gather(
+            *(_search(channel, one, embedder, search, settings) for one in asked for channel in settings.channels)
+        )
+        given = await asked[0].vector, await asked[0].words
     finally:
-        await _ended(vector, words)
-    rankings = dict(zip(settings.channels, found, strict=True))
-    fused = fuse(rankings, settings.weights, k=settings.rrf_k)
+        await _ended(vectors, *(task for one in asked for task in (one.vector, one.words)))
+    channels = len(settings.channels)
+    rankings = [
+        dict(zip(settings.channels, found[start : start + channels], strict=True))
+        for start in range(0, len(found), channels)
+    ]
+    fused = fuse(rankings[0], settings.weights, k=settings.rrf_k)
+    for of_message in rankings[1:]:
+        fused = _raised(fused, fuse(of_message, settings.weights, k=settings.rrf_k), settings.message_percent / 100)
     chosen = list(fused)[: settings.candidates + SPARE]
     if not chosen:
         return []
@@ -63,7 +77,7 @@ async def retrieve(
         rrf_k=settings.rrf_k,
         exclude_from=question.exclude_from,
     )
-    by_words = {hit.topic_id: hit.score for hit in rankings.get(Channel.TOPIC_KEYWORD, ())}
+    by_words = {hit.topic_id: hit.score for hit in rankings[0].get(Channel.TOPIC_KEYWORD, ())}
     scored = [_with_scores(one, fused[one.topic_id], by_words) for one in posts]
     return distinct(sorted(scored, key=lambda one: (-one.fused, one.topic_id)))[: settings.candidates]
 
@@ -74,19 +88,23 @@ async def _ended(*tasks: asyncio.Task[Any]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _vector(question: Question, embedder: QueryEmbedder, trace: Trace, *, wanted: bool) -> Vector | None:
-    if not wanted:
-        return None
+async def _vectors(queries: Sequence[str], embedder: QueryEmbedder, trace: Trace) -> list[Vector]:
+    """The vector of each query; none when the embedder is down, which is then told once."""
     try:
-        return await embedder.embed_query(question.text)
+        return [await embedder.embed_query(query) for query in queries]
     except (Transient, Rejected, Misconfigured) as exc:
         trace.mode = Mode.KEYWORD
         trace.notes.append(went_without("embedder", exc))
-        return None
+        return []
 
 
-async def _words(question: Question, search: Search) -> list[str]:
-    asked = lexemes(question.text)
+async def _one_of(vectors: asyncio.Task[list[Vector]], n: int) -> Vector | None:
+    known = await vectors
+    return known[n] if known else None
+
+
+async def _words(query: str, search: Search) -> list[str]:
+    asked = lexemes(query)
     return await search.respelled(asked) if asked else []
 
 
@@ -94,7 +112,7 @@ async def _search(
     channel: Channel, asked: _Asked, embedder: QueryEmbedder, search: Search, settings: RetrievalSettings
 ) -> list[TopicHit]:
     posts, topics = POSTS * settings.candidates, TOPICS * settings.candidates
-    exclude = asked.question.exclude_from
+    exclude = asked.exclude_from
     if channel in BY_VECTOR:
         vector = await asked.vector
         if vector is None:
@@ -132,6 +150,11 @@ def fuse(
     for channel, ranking in rankings.items():
         for rank, hit in enumerate(ranking, start=1):
             sums[hit.topic_id] = sums.get(hit.topic_id, 0.0) + weights.get(channel, 1.0) / (k + rank)
+    return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _raised(fused: Mapping[TopicId, float], more: Mapping[TopicId, float], weight: float) -> dict[TopicId, float]:
+    sums = {topic_id: fused.get(topic_id, 0.0) + weight * more.get(topic_id, 0.0) for topic_id in {**fused, **more}}
     return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
 
 

@@ -112,6 +112,9 @@ class RetrievalSettings(Section):
     )
     candidates: int = Field(25, ge=1, le=200, description="Threads kept of the fused list, each sent by its best post.")
     rrf_k: int = Field(60, ge=1, description="Constant of reciprocal rank fusion.")
+    message_percent: int = Field(
+        30, ge=0, le=100, description="What a follow-up's message alone counts for, beside the question in full."
+    )
     legacy_words: int = Field(8, ge=1, description="Rarest words of a question that the legacy path searches.")
     legacy_gate_percent: int = Field(
         50, ge=0, le=100, description="Of their weight, what a topic without any of them in its title must hold."
