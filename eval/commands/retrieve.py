@@ -56,9 +56,9 @@ def command(
 ) -> None:
     """Rank every labelled question of a dataset by every system, and measure what they find.
 
-    bm25 and dense are baselines, computed apart from the service; legacy is its path by whole topics; keyword, vector
-    and rrf are its channels alone and fused; reranked is what it serves, keyword-reranked what it serves while the
-    embedder is down. The dataset's index is made at the first run, in a database of its own.
+    bm25, dense and rrf are baselines, computed apart from the service; legacy is its path by a few rare words; then
+    come its channels alone, fused, and reranked, which is what it serves (reranked-keywords: while the embedder is
+    down). The dataset's index is made at the first run, in a database of its own.
     """
     if resume and (labels or systems or followups or seed is not None or fresh):
         raise click.UsageError("--resume takes everything else from the run")

@@ -1,4 +1,4 @@
-"""Baselines computed apart from the service: BM25 by bm25s, and exact cosine by numpy."""
+"""Baselines computed apart from the service: BM25 by bm25s, exact cosine by numpy, and both fused post by post."""
 
 import asyncio
 import logging
@@ -12,10 +12,16 @@ from numpy.typing import NDArray
 from eval.domain import Case, Hit, Retrieved
 from eval.systems.documents import Documents
 from eval.systems.question import Followups, asked_text
+from eval.systems.system import System
+from eval.systems.tasks import Memory
 from service.answer.ports import QueryEmbedder
-from service.domain import Vector
+from service.domain import TopicId, Vector
 
 STOP_WORDS = "english"
+
+RRF_K = 60
+RRF_DEPTH = 50
+"""Reciprocal rank fusion as its authors set it, over the first 50 of each: what is usually compared with."""
 
 
 class Bm25:
@@ -73,3 +79,36 @@ class Dense:
         best = np.full(len(self._documents.topics), -np.inf, dtype=np.float32)
         np.maximum.at(best, self._documents.owners, self._documents.vectors @ vector)
         return self._documents.best(best, case)
+
+
+class Once:
+    """A system that ranks each case once, for itself and for what is made of it."""
+
+    def __init__(self, system: System) -> None:
+        self.name = system.name
+        self.switches = system.switches
+        self._system = system
+        self._memory = Memory()
+
+    async def rank(self, case: Case) -> Retrieved:
+        return await self._memory.once(case.id, lambda: self._system.rank(case))
+
+
+class Rrf:
+    """Reciprocal rank fusion of the posts that `bm25` and `dense` find."""
+
+    name = "rrf"
+
+    def __init__(self, bm25: System, dense: System) -> None:
+        self.switches: Mapping[str, object] = {"k": RRF_K, "depth": RRF_DEPTH, "of": [bm25.name, dense.name]}
+        self._parts = (bm25, dense)
+
+    async def rank(self, case: Case) -> Retrieved:
+        rankings = await asyncio.gather(*(part.rank(case) for part in self._parts))
+        sums: dict[tuple[TopicId, int], float] = {}
+        for ranking in rankings:
+            for rank, hit in enumerate(ranking.hits[:RRF_DEPTH], start=1):
+                key = (hit.topic_id, hit.post_number)
+                sums[key] = sums.get(key, 0.0) + 1 / (RRF_K + rank)
+        hits = tuple(Hit(*key, score) for key, score in sorted(sums.items(), key=lambda item: (-item[1], item[0])))
+        return Retrieved(case.id, hits, rankings[0].queries)

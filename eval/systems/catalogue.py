@@ -1,9 +1,9 @@
 """The systems by name, in the order they are shown in."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from eval.systems.baselines import Bm25, Dense
+from eval.systems.baselines import Bm25, Dense, Once, Rrf
 from eval.systems.documents import read_documents
 from eval.systems.legacy import Legacy
 from eval.systems.production import Parts, Production
@@ -11,43 +11,44 @@ from eval.systems.question import Followups
 from eval.systems.search import SharedSearch
 from eval.systems.system import System
 from eval.systems.vectors import QueryVectors
+from service.answer.retrieve import BY_VECTOR
 from service.settings import Channel
+from service.store.search import SearchStore
 from service.store.topic_search import TopicSearchStore
 from service.wiring.answering import Answering
 
-BASELINES = ("bm25", "dense")
-
-_PRODUCTION: dict[str, Callable[[Parts], System]] = {
-    "keyword": lambda parts: Production("keyword", (Channel.KEYWORD,), False, parts),
-    "vector": lambda parts: Production("vector", (Channel.VECTOR,), False, parts),
-    "rrf": lambda parts: Production("rrf", (Channel.VECTOR, Channel.KEYWORD), False, parts),
-    "keyword-reranked": lambda parts: Production("keyword-reranked", (Channel.KEYWORD,), True, parts),
-    "reranked": lambda parts: Production("reranked", parts.settings.channels, True, parts),
-}
-
-EMBEDDING = frozenset({"dense", "vector", "rrf", "reranked"})
-"""Those that need the questions' vectors."""
-
+BASELINES = ("bm25", "dense", "rrf")
 LEGACY = "legacy"
+CHANNELS = tuple(str(channel) for channel in Channel)
+FUSED = "fused"
+RERANKED = "reranked"
+EMBEDDER_DOWN = "reranked-keywords"
 
-SYSTEMS = (*BASELINES, LEGACY, *_PRODUCTION)
-"""bm25 and dense are baselines apart from the service; legacy is its path without the posts pipeline, before reranking;
-keyword-reranked is what serves while the embedder is down, reranked what serves as configured."""
+SYSTEMS = (*BASELINES, LEGACY, *CHANNELS, FUSED, EMBEDDER_DOWN, RERANKED)
+"""Baselines apart from the service; its legacy path, before reranking; each of its channels alone; the configured ones
+fused; what it serves while the embedder is down; what it serves."""
+
+EMBEDDING = frozenset({"dense", "rrf", FUSED, RERANKED, *map(str, BY_VECTOR)})
+"""Those that need the questions' vectors."""
 
 
 async def open_systems(
     at: Answering, names: Sequence[str], vectors: QueryVectors, followups: Followups
 ) -> tuple[System, ...]:
     """These systems over an open index; the baselines read all of it first, and BM25 takes some seconds to index."""
-    max_chars = at.settings.retrieval.question_chars
-    parts = Parts(vectors, SharedSearch(at.stages.search), at.stages.reranker, at.settings.retrieval, followups)
-    made: dict[str, System] = {name: make(parts) for name, make in _PRODUCTION.items() if name in names}
-    if LEGACY in names:
-        made[LEGACY] = Legacy(TopicSearchStore(at.pool), at.settings.retrieval, followups)
+    settings = at.settings.retrieval
+    parts = Parts(vectors, SharedSearch(SearchStore(at.pool)), at.stages.reranker, settings, followups)
+    by_words = tuple(channel for channel in settings.channels if channel not in BY_VECTOR)
+    made: dict[str, System] = {
+        LEGACY: Legacy(TopicSearchStore(at.pool), settings, followups),
+        **{str(channel): Production(str(channel), (channel,), False, parts) for channel in Channel},
+        FUSED: Production(FUSED, settings.channels, False, parts),
+        EMBEDDER_DOWN: Production(EMBEDDER_DOWN, by_words, True, parts),
+        RERANKED: Production(RERANKED, settings.channels, True, parts),
+    }
     if set(names) & set(BASELINES):
         documents = await read_documents(at.pool, vectors.profile)
-        if "bm25" in names:
-            made["bm25"] = await asyncio.to_thread(Bm25, documents, followups, max_chars)
-        if "dense" in names:
-            made["dense"] = Dense(documents, vectors, followups, max_chars)
-    return tuple(made[name] for name in SYSTEMS if name in made)
+        bm25 = Once(await asyncio.to_thread(Bm25, documents, followups, settings.question_chars))
+        dense = Once(Dense(documents, vectors, followups, settings.question_chars))
+        made |= {"bm25": bm25, "dense": dense, "rrf": Rrf(bm25, dense)}
+    return tuple(made[name] for name in SYSTEMS if name in names)

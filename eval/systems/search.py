@@ -1,62 +1,36 @@
 """The service's search, asked once for what several systems want of it."""
 
-import asyncio
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import Any, Generic, TypeVar
 
 from eval.systems.system import DEPTH
-from eval.systems.tasks import shared
-from service.answer.ports import Search
-from service.domain import Candidate, EmbeddingProfile, IndexKind, TopicId, Vector
-
-REMEMBERED = 64
-"""Searches kept: a few times what the cases under way ask."""
+from eval.systems.tasks import Memory
+from service.domain import Candidate, EmbeddingProfile, IndexKind, TopicHit, TopicId, Vector
+from service.store.search import SearchStore
 
 Excluded = tuple[TopicId, int] | None
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
-    """The posts found, and how long that took."""
+class Searched(Generic[T]):
+    """What was found, and how long that took."""
 
-    found: list[Candidate]
+    found: T
     ms: float
 
 
+@dataclass(frozen=True, slots=True)
 class SharedSearch:
-    """Looks DEPTH posts deep once, and gives each system as many of the first as it wants.
+    """The store, and what was asked of it last."""
 
-    An approximate index finds others when it is asked for more: it is then asked anew for each depth.
-    """
-
-    def __init__(self, search: Search) -> None:
-        self._search = search
-        self._known: OrderedDict[object, asyncio.Task[Searched]] = OrderedDict()
-
-    async def nearest(self, profile: EmbeddingProfile, vector: Vector, limit: int, exclude_from: Excluded) -> Searched:
-        exact = profile.index_kind is IndexKind.EXACT
-        depth = max(limit, DEPTH + 1) if exact else limit
-        key = (profile.name, vector.tobytes(), exclude_from, depth)
-        return await self._once(
-            key, lambda: self._search.nearest_posts(profile, vector, depth, exclude_from=exclude_from)
-        )
-
-    async def keyword(self, lexemes: Sequence[str], limit: int, exclude_from: Excluded) -> Searched:
-        depth = max(limit, DEPTH + 1)
-        key = (tuple(lexemes), exclude_from, depth)
-        return await self._once(key, lambda: self._search.keyword_posts(lexemes, depth, exclude_from=exclude_from))
-
-    async def _once(self, key: object, ask: Callable[[], Awaitable[list[Candidate]]]) -> Searched:
-        if key not in self._known:
-            self._known[key] = shared(_timed(ask))
-            while len(self._known) > REMEMBERED:
-                self._known.popitem(last=False)
-        return await asyncio.shield(self._known[key])
+    store: SearchStore
+    memory: Memory = field(default_factory=Memory)
 
 
-async def _timed(ask: Callable[[], Awaitable[list[Candidate]]]) -> Searched:
+async def _timed(ask: Callable[[], Coroutine[Any, Any, T]]) -> Searched[T]:
     start = perf_counter()
     found = await ask()
     return Searched(found, (perf_counter() - start) * 1000)
@@ -64,22 +38,104 @@ async def _timed(ask: Callable[[], Awaitable[list[Candidate]]]) -> Searched:
 
 @dataclass(slots=True)
 class CaseSearch:
-    """Matches `service.answer.ports.Search`, for one case: one post more is asked for where one is excluded."""
+    """Matches `service.answer.ports.Search`, for one case and the post that it excludes; keeps the time of each call.
+
+    Posts are looked for DEPTH deep at once, and one deeper for the one that is left out: each system gets as many of
+    the first as it wants. An approximate index finds others when it is asked for more: it is asked for each depth.
+    """
 
     shared: SharedSearch
-    exclude_post: tuple[TopicId, int] | None
+    exclude_post: Excluded
     timings_ms: dict[str, float] = field(default_factory=dict)
 
     async def nearest_posts(
         self, profile: EmbeddingProfile, vector: Vector, limit: int, *, exclude_from: Excluded = None
     ) -> list[Candidate]:
-        return self._kept("nearest", await self.shared.nearest(profile, vector, limit + 1, exclude_from), limit)
+        depth = max(limit, DEPTH) + 1 if profile.index_kind is IndexKind.EXACT else limit + 1
+        key = (profile.name, vector.tobytes(), exclude_from, depth)
+        store = self.shared.store
+        found = await self._asked(
+            "nearest", key, lambda: store.nearest_posts(profile, vector, depth, exclude_from=exclude_from)
+        )
+        return self._kept(found, limit)
 
     async def keyword_posts(
         self, lexemes: Sequence[str], limit: int, *, exclude_from: Excluded = None
     ) -> list[Candidate]:
-        return self._kept("keywords", await self.shared.keyword(lexemes, limit + 1, exclude_from), limit)
+        depth = max(limit, DEPTH) + 1
+        store = self.shared.store
+        found = await self._asked(
+            "keywords",
+            (tuple(lexemes), exclude_from, depth),
+            lambda: store.keyword_posts(lexemes, depth, exclude_from=exclude_from),
+        )
+        return self._kept(found, limit)
 
-    def _kept(self, channel: str, searched: Searched, limit: int) -> list[Candidate]:
-        self.timings_ms[channel] = searched.ms
-        return [one for one in searched.found if (one.topic_id, one.post_number) != self.exclude_post][:limit]
+    async def respelled(self, lexemes: Sequence[str]) -> list[str]:
+        return await self._asked("respelling", tuple(lexemes), lambda: self.shared.store.respelled(lexemes))
+
+    async def keyword_topics(
+        self, lexemes: Sequence[str], limit: int, *, exclude_from: Excluded = None
+    ) -> list[TopicHit]:
+        return await self._asked(
+            "topic-keywords",
+            (tuple(lexemes), limit, exclude_from, self.exclude_post),
+            lambda: self.shared.store.keyword_topics(
+                lexemes, limit, exclude_from=exclude_from, exclude_post=self.exclude_post
+            ),
+        )
+
+    async def mean_topics(
+        self, profile: EmbeddingProfile, vector: Vector, limit: int, *, exclude_from: Excluded = None
+    ) -> list[TopicHit]:
+        return await self._asked(
+            "topic-means",
+            (profile.name, vector.tobytes(), limit, exclude_from, self.exclude_post),
+            lambda: self.shared.store.mean_topics(
+                profile, vector, limit, exclude_from=exclude_from, exclude_post=self.exclude_post
+            ),
+        )
+
+    async def first_post_topics(
+        self, profile: EmbeddingProfile, vector: Vector, limit: int, *, exclude_from: Excluded = None
+    ) -> list[TopicHit]:
+        return await self._asked(
+            "first-posts",
+            (profile.name, vector.tobytes(), limit, exclude_from, self.exclude_post),
+            lambda: self.shared.store.first_post_topics(
+                profile, vector, limit, exclude_from=exclude_from, exclude_post=self.exclude_post
+            ),
+        )
+
+    async def best_posts(
+        self,
+        topics: Sequence[TopicId],
+        profile: EmbeddingProfile,
+        vector: Vector | None,
+        lexemes: Sequence[str],
+        *,
+        rrf_k: int,
+        exclude_from: Excluded = None,
+    ) -> list[Candidate]:
+        of_vector = None if vector is None else vector.tobytes()
+        return await self._asked(
+            "best posts",
+            (tuple(topics), profile.name, of_vector, tuple(lexemes), rrf_k, exclude_from, self.exclude_post),
+            lambda: self.shared.store.best_posts(
+                topics,
+                profile,
+                vector,
+                lexemes,
+                rrf_k=rrf_k,
+                exclude_from=exclude_from,
+                exclude_post=self.exclude_post,
+            ),
+        )
+
+    async def _asked(self, stage: str, key: object, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        searched = await self.shared.memory.once((stage, key), lambda: _timed(ask))
+        self.timings_ms[stage] = searched.ms
+        return searched.found
+
+    def _kept(self, found: Sequence[Candidate], limit: int) -> list[Candidate]:
+        return [one for one in found if (one.topic_id, one.post_number) != self.exclude_post][:limit]

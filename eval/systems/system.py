@@ -1,7 +1,7 @@
 """What a system under test is."""
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Coroutine, Mapping
+from typing import Any, Protocol
 
 from eval.domain import Case, Retrieved
 
@@ -23,4 +23,4 @@ class System(Protocol):
         """What sets it apart, for the run's record."""
         ...
 
-    async def rank(self, case: Case) -> Retrieved: ...
+    def rank(self, case: Case) -> Coroutine[Any, Any, Retrieved]: ...

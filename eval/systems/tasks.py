@@ -1,8 +1,12 @@
 """Work that is done side by side, and work that several wait for."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, cast
+
+REMEMBERED = 128
+"""What is kept of each kind: a few times what the cases under way ask."""
 
 T = TypeVar("T")
 
@@ -12,6 +16,21 @@ def shared(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     task = asyncio.create_task(work)
     task.add_done_callback(lambda done: None if done.cancelled() else done.exception())
     return task
+
+
+class Memory:
+    """Does a thing once for all who ask for it at about the same time: the last REMEMBERED are kept."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[object, asyncio.Task[Any]] = OrderedDict()
+
+    async def once(self, key: object, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What `ask` gives, or gave for this key before."""
+        if key not in self._known:
+            self._known[key] = shared(ask())
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+        return cast("T", await asyncio.shield(self._known[key]))
 
 
 async def together(*work: Coroutine[object, object, None]) -> None:

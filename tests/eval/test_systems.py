@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -13,15 +14,16 @@ from hypothesis import strategies as st
 
 from eval.domain import Case, Labels
 from eval.systems import Followups, QueryVectors, asked_text
-from eval.systems.baselines import Bm25, Dense
+from eval.systems.baselines import Bm25, Dense, Rrf
 from eval.systems.documents import Documents
 from eval.systems.production import Parts, Production
 from eval.systems.search import CaseSearch, SharedSearch
 from eval.systems.system import DEPTH, System
 from eval.systems.vectors import read_vector
-from service.domain import Candidate, EmbeddingProfile, IndexKind, TopicId, Vector
+from service.domain import Candidate, EmbeddingProfile, IndexKind, TopicHit, TopicId, Vector
 from service.errors import Transient
 from service.settings import Channel, RetrievalSettings
+from service.store.search import SearchStore
 from tests.fakes.answering import FakeEmbedder, FakeReranker, FakeSearch, candidate
 
 CASE = Case("Q-1", Labels.QUESTIONS, "paraphrase", "en", "How often to water tomatoes?", (), "1")
@@ -44,10 +46,15 @@ def keys(hits: Sequence[object]) -> list[tuple[int, int]]:
     return [(hit.topic_id, hit.post_number) for hit in hits]  # type: ignore[attr-defined]  # hits or candidates
 
 
+def store(search: FakeSearch) -> SearchStore:
+    """It has the store's methods, and no database."""
+    return cast("SearchStore", search)
+
+
 def parts(search: FakeSearch, *, reranker: FakeReranker | None = None, **settings: object) -> Parts:
     return Parts(
         FakeEmbedder(),
-        SharedSearch(search),
+        SharedSearch(store(search)),
         reranker or FakeReranker(),
         RetrievalSettings.model_validate(settings),
         Followups.FULL,
@@ -101,46 +108,72 @@ async def test_bm25_finds_nothing_where_no_word_is_known(question: str) -> None:
     assert (await Bm25(documents(), Followups.FULL, 900).rank(replace(CASE, question=question))).hits == ()
 
 
+async def test_rrf_is_the_published_fusion_of_the_baselines() -> None:
+    bm25, dense = Bm25(documents(), Followups.FULL, 900), Dense(documents(), FakeEmbedder(), Followups.FULL, 900)
+    case = replace(CASE, question="garlic")
+    assert keys((await bm25.rank(case)).hits) == [(10, 2)]
+    found = await Rrf(bm25, dense).rank(case)
+    assert keys(found.hits) == [(10, 2), (10, 1), (20, 2), (20, 1)]
+    assert [hit.score for hit in found.hits] == pytest.approx([1 / 61 + 1 / 63, 1 / 61, 1 / 62, 1 / 64])
+
+
 async def test_channels_alone_and_fused() -> None:
     near = [candidate(1, cosine=0.9), candidate(2, cosine=0.9), candidate(4, cosine=0.2)]
     worded = [replace(candidate(3), bm25=6.0), replace(candidate(1), bm25=2.0)]
     shared = parts(FakeSearch(near, worded))
     vector = await Production("vector", (Channel.VECTOR,), False, shared).rank(CASE)
-    assert [(hit.topic_id, hit.score) for hit in vector.hits] == [(101, 0.9), (102, 0.9), (104, 0.2)]
+    assert [hit.topic_id for hit in vector.hits] == [101, 102, 104]
     keyword = await Production("keyword", (Channel.KEYWORD,), False, shared).rank(CASE)
-    assert [(hit.topic_id, hit.score) for hit in keyword.hits] == [(103, 6.0), (101, 2.0)]
-    rrf = await Production("rrf", BOTH, False, shared).rank(CASE)
-    assert [hit.topic_id for hit in rrf.hits] == [101, 103, 102, 104]
-    assert [hit.score for hit in rrf.hits] == pytest.approx([1 / 61 + 1 / 62, 1 / 61, 1 / 62, 1 / 63])
-    assert (rrf.mode, rrf.zone, rrf.cosines) == ("", "", (0.9, None, 0.9, 0.2))
+    assert [hit.topic_id for hit in keyword.hits] == [103, 101]
+    fused = await Production("fused", BOTH, False, shared).rank(CASE)
+    assert [hit.topic_id for hit in fused.hits] == [101, 103, 102, 104]
+    assert [hit.score for hit in fused.hits] == pytest.approx([1 / 61 + 1 / 62, 1 / 61, 1 / 62, 1 / 63])
+    assert (fused.mode, fused.zone, fused.logits, fused.cosines) == ("", "", (), (0.9, None, 0.9, 0.2))
 
 
-async def test_reranked_puts_one_post_a_topic_first_and_the_fused_rest_behind() -> None:
-    near = [candidate(n, topic=500 if n < 3 else 500 + n, cosine=1 - n / 10) for n in range(1, 7)]
+async def test_reranked_is_in_the_order_of_the_logits() -> None:
+    near = [candidate(n, cosine=1 - n / 10) for n in range(1, 7)]
     reranker = FakeReranker({1: 1.0, 2: 2.0, 3: 3.0, 4: -1.0})
     system = Production("reranked", (Channel.VECTOR,), True, parts(FakeSearch(near), reranker=reranker, candidates=4))
     found = await system.rank(CASE)
-    assert keys(found.hits) == [(503, 3), (500, 2), (504, 4), (500, 1), (505, 5), (506, 6)]
-    assert found.logits == (3.0, 2.0, -1.0, 1.0, None, None)
-    assert [hit.score for hit in found.hits] == [1 / rank for rank in range(1, 7)]
+    assert [hit.topic_id for hit in found.hits] == [103, 102, 101, 104]
+    assert found.logits == tuple(hit.score for hit in found.hits) == (3.0, 2.0, 1.0, -1.0)
     assert (found.mode, found.zone) == ("reranked", "normal")
 
 
 async def test_an_excluded_post_gives_its_place_to_the_next() -> None:
-    near = [candidate(n, topic=500, cosine=1 - n / 1000) for n in range(1, 150)]
-    case = replace(CASE, exclude_post=(TopicId(500), 1))
+    near = [candidate(n, cosine=1 - n / 1000) for n in range(1, 150)]
+    excluded = near[0]
+    case = replace(CASE, exclude_post=(excluded.topic_id, excluded.post_number))
+    search = CaseSearch(SharedSearch(store(FakeSearch(near, near))), case.exclude_post)
+    vector = np.array([1.0, 0.0], dtype=np.float32)
+    for found in (
+        await search.nearest_posts(FakeEmbedder().profile, vector, DEPTH),
+        await search.keyword_posts(["water"], DEPTH),
+    ):
+        assert [one.post_id for one in found] == list(range(2, DEPTH + 2))
     reranker = FakeReranker()
-    shared = parts(FakeSearch(near), reranker=reranker)
-    found = await Production("vector", (Channel.VECTOR,), False, shared).rank(case)
-    assert keys(found.hits) == [(500, n) for n in range(2, DEPTH + 2)]
-    await Production("reranked", (Channel.VECTOR,), True, shared).rank(case)
-    assert len(reranker.read) == 25
+    ranked = await Production("reranked", BOTH, True, parts(FakeSearch(near), reranker=reranker)).rank(case)
+    assert (len(ranked.hits), len(reranker.read)) == (25, 25)
+    assert (excluded.topic_id, excluded.post_number) not in keys(ranked.hits)
+
+
+async def test_the_post_that_is_excluded_is_told_to_the_topic_channels() -> None:
+    class Telling(FakeSearch):
+        async def keyword_topics(self, *_: object, **options: object) -> list[TopicHit]:
+            told.append(options)
+            return []
+
+    told: list[dict[str, object]] = []
+    excluded = (TopicId(5), 1)
+    await CaseSearch(SharedSearch(store(Telling())), excluded).keyword_topics(["a"], 3, exclude_from=(TopicId(6), 2))
+    assert told == [{"exclude_from": (6, 2), "exclude_post": excluded}]
 
 
 async def test_no_system_measures_as_another_one() -> None:
     search = FakeSearch([candidate(1, cosine=0.9)], [candidate(2)])
     down = replace(parts(search), embedder=FakeEmbedder(down=Transient("gone")))
-    for name, channels, reranked in (("rrf", BOTH, False), ("reranked", BOTH, True), ("vector", BOTH[:1], False)):
+    for name, channels, reranked in (("fused", BOTH, False), ("reranked", BOTH, True), ("vector", BOTH[:1], False)):
         with pytest.raises(Transient):
             await Production(name, channels, reranked, down).rank(CASE)
     assert keys((await Production("keyword", BOTH[1:], False, down).rank(CASE)).hits) == [(102, 2)]
@@ -169,7 +202,7 @@ async def test_an_exact_search_is_asked_once_and_an_approximate_one_for_each_dep
         (replace(exact, index_kind=IndexKind.HNSW_HALFVEC), [("nearest", 26), ("nearest", DEPTH + 1)]),
     ):
         counting = CountingSearch([candidate(n) for n in range(1, 200)])
-        search = CaseSearch(SharedSearch(counting), None)
+        search = CaseSearch(SharedSearch(store(counting)), None)
         few, many = await asyncio.gather(
             search.nearest_posts(profile, vector, 25), search.nearest_posts(profile, vector, DEPTH)
         )
