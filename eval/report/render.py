@@ -14,12 +14,20 @@ from eval.measures.pairing import FOLDER
 from eval.report.changes import told_differences
 from eval.report.content import LESS_IS_BETTER, Report, Trace
 from eval.report.plots import reliability_plot, risk_plot
-from eval.report.tables import sections
+from eval.report.tables import Kind, sections
 from eval.report.wording import Numbers, Wording, wordings
 from service.answer.markup.invisible import strip_invisible
 from service.answer.markup.write import escaped
 
 _TICKS = re.compile("`+")
+
+HEADS = {
+    Kind.MEASURES: "col_system",
+    Kind.SLICES: "col_system",
+    Kind.MEASURE_ROWS: "col_measure",
+    Kind.SLICE_ROWS: "col_slice",
+}
+"""The text over the names of a table's rows."""
 
 
 def html(report: Report, lang: str) -> str:
@@ -52,12 +60,25 @@ def _values(report: Report, lang: str) -> dict[str, Any]:
         "outcomes": OUTCOMES,
         "risk_rows": lambda scores: list(zip(COVERAGES, scores.risk.wrong, strict=True)),
         "why": partial(_why, words),
+        "Kind": Kind,
+        "heads": HEADS,
+        "row_name": partial(_row_name, words),
         "plots": [(one, risk_plot(one), reliability_plot(one)) for one in report.scores],
         "less_is_better": LESS_IS_BETTER,
         "options": {
             name: value for name, value in report.record.options.items() if value is not None and name != FOLDER
         },
     }
+
+
+def _row_name(words: Wording, kind: Kind, row: str) -> str:
+    match kind:
+        case Kind.MEASURE_ROWS:
+            return words.measure(row).name
+        case Kind.SLICE_ROWS:
+            return words.name("slices", row)
+        case Kind.MEASURES | Kind.SLICES:
+            return words.name("systems", row)
 
 
 def _why(words: Wording, trace: Trace) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from eval.datasets.labels import NEGATIVE_SLICES
 from eval.domain import Measured
@@ -14,16 +15,23 @@ TIME = "time "
 TOTAL = "total"
 LEVELS = ("p50", "p95")
 GRAINS = ("topic ", "post ")
+MOST_COLUMNS = 9
+
+
+class Kind(StrEnum):
+    """What the rows and columns of a table are."""
+
+    MEASURES = "systems by measures"
+    SLICES = "systems by slices"
+    MEASURE_ROWS = "measures by slices"
+    SLICE_ROWS = "slices by measures"
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Cells by row and column, None where nothing was measured. The names are words of the wording's lists.
+    """Cells by row and column, None where nothing was measured. `about`: the grain or measure of all cells, or ""."""
 
-    `about` names what all cells share: a grain, or a measure; "" for nothing.
-    """
-
-    kind: str
+    kind: Kind
     about: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Measured | None, ...]], ...]
@@ -96,19 +104,22 @@ def _side_by_side(measures: Sequence[Measured], lead: str) -> list[Table]:
     for grain in (*GRAINS, ""):
         some = [one for one in whole if _grain(one) == grain]
         if some:
-            tables.append(_table("measures", grain.strip(), some, row=_system, column=_measure))
+            tables.append(_table(Kind.MEASURES, grain.strip(), some, row=_system, column=_measure))
     sliced = [one for one in measures if one.measure == lead]
     if len({one.slice for one in sliced}) > 1:
-        tables.append(_table("slices", lead, sliced, row=_system, column=_slice))
+        tables.append(_table(Kind.SLICES, lead, sliced, row=_system, column=_slice))
     return tables
 
 
 def _by_slice(measures: Sequence[Measured]) -> Table:
-    return _table("all", "", measures, row=_measure, column=_slice)
+    """Measures by slices; the other way round where there are many slices: no table is much wider than a page."""
+    if len({one.slice for one in measures}) > MOST_COLUMNS:
+        return _table(Kind.SLICE_ROWS, "", measures, row=_slice, column=_measure)
+    return _table(Kind.MEASURE_ROWS, "", measures, row=_measure, column=_slice)
 
 
 def _table(
-    kind: str,
+    kind: Kind,
     about: str,
     measures: Sequence[Measured],
     *,

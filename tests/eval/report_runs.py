@@ -15,6 +15,7 @@ from eval.measures.table import summed_up
 from eval.runs import DatasetUsed, Run, new_run
 from service.domain import TopicId
 from service.settings import Settings
+from service.settings.sections import RetrievalSettings
 from tests.eval.dataset_files import write_folder
 
 HOSTILE = (
@@ -27,7 +28,7 @@ NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 SYSTEMS: dict[str, dict[str, Any]] = {
     "bm25": {"method": "lucene"},
     "rrf": {"channels": ["vector", "keyword"]},
-    "reranked": {"channels": ["vector", "keyword"], "reranker": "bundled", "note": HOSTILE},
+    "reranked": {"channels": list(map(str, RetrievalSettings().channels)), "reranker": "bundled", "note": HOSTILE},
 }
 
 

@@ -143,7 +143,7 @@ def test_times_slices_and_the_system_in_use_are_shown(pages: Pages) -> None:
     times = [node.text(strip=True) for node in page.css("section[aria-labelledby=times] .what")]
     assert times[:3] == ["searching keywords", "reranking", "in all"]
     served = page.css("section[aria-labelledby=results] tr.served th")
-    assert served and all("all parts, reranked" in node.text() for node in served)
+    assert served and all(node.text() == "all parts, reranked in use" for node in served)
     results = text_of(page, "section[aria-labelledby=results]")
     assert "English (40)" in results and "French (20)" in results
 
