@@ -123,7 +123,7 @@ def _run(settings: Settings, asked: Asked, systems: Sequence[System]) -> Run:
             labels=asked.labels,
             systems=switches,
             seed=asked.seed,
-            options={"followups": str(asked.followups)},
+            options={"dataset": str(asked.dataset.folder.resolve()), "followups": str(asked.followups)},
             now=datetime.now(UTC),
         )
     then = asked.resumed.record
