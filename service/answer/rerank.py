@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from service.answer.distinct import distinct
 from service.answer.evidence import excerpt
 from service.answer.ports import Reranker
 from service.answer.zones import zone_of_list, zone_without_reranker
@@ -16,7 +17,7 @@ from service.telemetry import went_without
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """The best post of each of the best topics, best first, and the zone they allow."""
+    """The best post of each of the best topics, best first, none saying what another does, and the zone they allow."""
 
     candidates: tuple[Candidate, ...]
     zone: Zone
@@ -50,7 +51,7 @@ async def rerank(
         best_first = [one.logit for one in ordered if one.logit is not None]
         zone = zone_of_list(best_first, cosine, reranker.profile, trace.mode)
     trace.candidates, trace.zone = ordered, zone
-    return Ranked(_one_a_topic(ordered)[: settings.max_sources], zone)
+    return Ranked(tuple(distinct(_one_a_topic(ordered))[: settings.max_sources]), zone)
 
 
 def as_read(question: Question, found: Sequence[Candidate], settings: RetrievalSettings) -> list[Candidate]:

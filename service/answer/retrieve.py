@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from service.answer.distinct import distinct
 from service.answer.ports import Excluded, QueryEmbedder, Search
 from service.domain import Candidate, Mode, Question, TopicHit, TopicId, TopicScores, Trace, Vector
 from service.errors import Misconfigured, Rejected, Transient
@@ -19,9 +18,6 @@ BY_VECTOR = frozenset({Channel.VECTOR, Channel.TOPIC_MEAN, Channel.FIRST_POST})
 POSTS = 4
 TOPICS = 16
 """How many times the wanted number of candidates a channel looks deep, in posts and in topics."""
-
-SPARE = 5
-"""Topics beyond the wanted number, in the places of those whose post says what another one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +63,7 @@ async def retrieve(
     fused = fuse(rankings[0], settings.weights, k=settings.rrf_k)
     for of_message in rankings[1:]:
         fused = _raised(fused, fuse(of_message, settings.weights, k=settings.rrf_k), settings.message_percent / 100)
-    chosen = list(fused)[: settings.candidates + SPARE]
+    chosen = list(fused)[: settings.candidates]
     if not chosen:
         return []
     posts = await search.best_posts(
@@ -79,7 +75,7 @@ async def retrieve(
     )
     by_words = {hit.topic_id: hit.score for hit in rankings[0].get(Channel.TOPIC_KEYWORD, ())}
     scored = [_with_scores(one, fused[one.topic_id], by_words) for one in posts]
-    return distinct(sorted(scored, key=lambda one: (-one.fused, one.topic_id)))[: settings.candidates]
+    return sorted(scored, key=lambda one: (-one.fused, one.topic_id))
 
 
 async def _ended(*tasks: asyncio.Task[Any]) -> None:

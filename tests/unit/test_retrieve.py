@@ -92,15 +92,6 @@ async def test_words_are_searched_as_they_were_meant_repeats_included() -> None:
     assert search.asked == [["tomato", "tomato", "wat"]]
 
 
-async def test_posts_that_say_the_same_leave_their_places_to_others() -> None:
-    said = "Water tomatoes in pots every single morning, and feed them once a week from July on."
-    near = [candidate(1, body=said), candidate(2, body=f"{said} Indeed!"), candidate(3), candidate(4, body="Thanks")]
-    found = await retrieve(
-        QUESTION, FakeEmbedder(), FakeSearch([*near, candidate(5, body="Thanks")]), SETTINGS, Trace()
-    )
-    assert [one.post_id for one in found] == [1, 3, 4, 5]
-
-
 async def test_a_fault_of_the_index_is_told_and_leaves_no_task() -> None:
     class Down(FakeSearch):
         async def nearest_posts(self, *given: Any, **without: Any) -> list[Candidate]:
