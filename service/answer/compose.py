@@ -11,7 +11,7 @@ from service.answer.pipeline import Stages, answer
 from service.answer.ports import FixedReply
 from service.answer.reply import Standing
 from service.answer.trigger import Kind, Trigger
-from service.domain import Answer, Lang, Post, Question, Result, Topic, Trace
+from service.domain import Answer, Before, Lang, Post, Question, Result, Topic, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,12 @@ async def compose(
     *,
     default_lang: Lang,
     gate: Gating | None = None,
+    before: Before | None = None,
 ) -> tuple[FixedReply, Standing]:
     """The reply to a post, and the forum as it was when every post it cites was still there.
 
     Cited posts that are gone by then are left out and the answer made once more; if others go meanwhile, it abstains.
-    A question that the gate declines goes no further than its reply.
+    A question that the gate declines goes no further than its reply. `before` is what was said before it in its topic.
     """
     lang = trace.lang = language(trigger.text, topic.title, stages, default_lang)
     if trigger.cut:
@@ -58,7 +59,16 @@ async def compose(
         return await checked(gated)
     title = topic.title if post.post_number == 1 else ""
     asked_in = (post.topic_id, post.post_number)
-    question = Question(trigger.text, lang, title, exclude_from=asked_in, category_id=topic.category_id)
+    before = before or Before()
+    question = Question(
+        trigger.text,
+        lang,
+        title,
+        exclude_from=asked_in,
+        history=(("title", topic.title), *before.turns) if post.post_number > 1 else (),
+        category_id=topic.category_id,
+        history_from=before.first,
+    )
     reply, standing = await checked(await answer(question, stages, trace, seed=post.id))
     if standing.gone:
         trace.notes.append("source_gone")

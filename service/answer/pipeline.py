@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from service.answer.abstain import abstention
 from service.answer.condense.condenser import Condenser, RuleCondenser
 from service.answer.evidence import number_sources
-from service.answer.ports import Answerer, DetectLanguage, QueryEmbedder, Reranker, Search
+from service.answer.ports import Answerer, DetectLanguage, QueryEmbedder, Reranker, Search, SentenceEmbedder
 from service.answer.rerank import rerank
 from service.answer.retrieve import retrieve
 from service.domain import Answer, Draft, PostId, Question, Source, Trace, Zone
@@ -28,6 +28,7 @@ class Stages:
     settings: RetrievalSettings
     base_url: str
     condenser: Condenser = field(default_factory=RuleCondenser)
+    sentences: SentenceEmbedder | None = None
 
 
 async def answer(
@@ -54,6 +55,12 @@ async def answer(
         return _counted(abstention(question, trace, sources, base_url=stages.base_url, seed=seed))
     with timed("generate", timings):
         draft = await _draft(question, sources, ranked.zone, stages.answerer, trace)
+    if draft and draft.lang is not None:  # quotes are their own support
+        with timed("check", timings):
+            from service.answer.verify import hold
+
+            held = await hold(question, draft, sources, stages.sentences, trace, seed=seed)
+            draft = held.draft if held.stands else None
     with timed("sanitize", timings):
         from service.answer.finish import finish  # slow to import: see `warm_up`
 
@@ -75,7 +82,11 @@ async def _in_full(question: Question, condenser: Condenser, trace: Trace) -> Qu
     if condensed.by:
         trace.notes.append(f"condensed_by_{condensed.by}")
     trace.notes.extend(condensed.notes)
-    return replace(question, condensed=condensed.text, spent=condensed.spent)
+    exclude_from = question.exclude_from
+    if condensed.text and exclude_from and question.history_from is not None:
+        # The posts whose words are in the query would be found by it, and the member has just read them.
+        exclude_from = (exclude_from[0], min(exclude_from[1], question.history_from))
+    return replace(question, condensed=condensed.text, spent=condensed.spent, exclude_from=exclude_from)
 
 
 async def _draft(

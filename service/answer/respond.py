@@ -5,6 +5,8 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from service.answer.compose import Gating, compose
+from service.answer.condense.condenser import Threads
+from service.answer.condense.rules import HUMAN_TURNS
 from service.answer.gate.compiled import Gate
 from service.answer.gate.decline import Turns
 from service.answer.gate.match import RECENT_TURNS
@@ -44,6 +46,7 @@ class Respond:
     default_lang: Lang
     gate: Gate
     turns: Turns
+    threads: Threads
 
 
 async def respond(post: Post, deps: Respond, *, now: datetime) -> Outcome:
@@ -95,8 +98,9 @@ async def _outcome(post: Post, deps: Respond, now: datetime) -> Outcome:
     trace = Trace()
     recheck = partial(look_again, post, forum=deps.forum, bot=deps.bot, replies_to_us=replies_to_us)
     gate = await _gating(post, deps)
+    before = await deps.threads.before(post, HUMAN_TURNS - 1)
     reply, standing = await compose(
-        post, *asked, deps.stages, recheck, trace, default_lang=deps.default_lang, gate=gate
+        post, *asked, deps.stages, recheck, trace, default_lang=deps.default_lang, gate=gate, before=before
     )
     if standing.refusal:
         return await _let_go(post, standing.refusal, deps, now)

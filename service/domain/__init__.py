@@ -2,6 +2,7 @@
 
 from service.domain.answers import (
     Answer,
+    Before,
     Candidate,
     Draft,
     Duplicate,
@@ -57,6 +58,7 @@ __all__ = [
     "ENGLISH",
     "FRENCH",
     "Answer",
+    "Before",
     "Borders",
     "Candidate",
     "Category",

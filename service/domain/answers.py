@@ -24,6 +24,14 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Before:
+    """The turns before a question in its topic, oldest first, and the number of the first post by a human."""
+
+    turns: tuple[tuple[str, str], ...] = ()
+    first: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Spent:
     """What a question has used up, before its draft, of its model calls and of their seconds."""
 
@@ -36,8 +44,9 @@ class Question:
     """What a member asks: `text` without the mention, bounded.
 
     `exclude_from` is the asking topic and the number of its first post that must not answer (the question itself),
-    `category_id` that topic's category. `history` are turns before it, oldest first, as (role, text): "user" for
-    every human, "bot" for us. `condensed` is the question in full where the text alone can't be understood, else empty.
+    `category_id` that topic's category. `history` are turns before it, oldest first, as (role, text): "title" for its
+    topic's title, "user" for every human, "bot" for us; `history_from` is the number of the first of these posts.
+    `condensed` is the question in full where the text alone can't be understood, else empty.
     """
 
     text: str
@@ -46,6 +55,7 @@ class Question:
     exclude_from: tuple[TopicId, int] | None = None
     history: tuple[tuple[str, str], ...] = ()
     category_id: CategoryId | None = None
+    history_from: int | None = None
     condensed: str = ""
     spent: Spent = Spent()
 

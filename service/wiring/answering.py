@@ -5,10 +5,13 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from service.answer.condense.condenser import Condenser, RuleCondenser
 from service.answer.pipeline import Stages, warm_up
+from service.answer.ports import ChatModel, DetectLanguage
 from service.inference.language import LanguageDetector
 from service.inference.proved import Embedder
 from service.settings import Settings
+from service.settings.models import AnswererSettings
 from service.store.corpus import CorpusStore
 from service.store.pool import Pool
 from service.store.references import ReferenceStore
@@ -48,6 +51,7 @@ async def open_answering(settings: Settings, name: str, *, long_lived: bool = Fa
             prove_bundled=long_lived,
         )
         models = await stack.enter_async_context(opening)
+        detect_language = LanguageDetector()
         yield Answering(
             settings=settings,
             pool=pool,
@@ -58,9 +62,19 @@ async def open_answering(settings: Settings, name: str, *, long_lived: bool = Fa
                 search=SearchStore(pool),
                 reranker=models.reranker,
                 answerer=models.answerer,
-                detect_language=LanguageDetector(),
+                detect_language=detect_language,
                 settings=settings.retrieval,
                 base_url=settings.forum.base_url,
+                condenser=_condenser(settings.models.answerer, models.chat, detect_language),
             ),
             up=models.up,
         )
+
+
+def _condenser(settings: AnswererSettings, model: ChatModel | None, detect_language: DetectLanguage) -> Condenser:
+    if model is None:
+        return RuleCondenser()
+    from service.answer.condense.rewrite import ModelCondenser, RewriteOptions  # slow to import
+
+    options = RewriteOptions(settings.model, deadline_seconds=settings.deadline_seconds, max_calls=settings.max_calls)
+    return ModelCondenser(model, detect_language, options)

@@ -6,6 +6,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from service.answer.condense.rules import VERSION as CONDENSER_VERSION
 from service.answer.gate.rules import bundled_names, rule_files
 from service.answer.messages import wordings
 from service.answer.signature import digest, excerpt_rule, sign, template_digest
@@ -14,9 +15,6 @@ from service.inference.bundled_reranker import BIAS, LIST_WEIGHTS, PAIR_WEIGHTS
 from service.inference.profile_files import KnownReranker, Profiles, load_profiles
 from service.settings import Settings
 from service.settings.models import AnswererKind, AnswererSettings, ModelSettings, RerankerKind
-
-CONDENSER = "none"
-"""The version of what makes a follow-up stand alone: nothing does yet."""
 
 _EXCERPTS = {"excerpt_chars", "evidence_chars"}
 _WHERE_AND_HOW_FAST = {"url", "api_key", "concurrency", "deadline_seconds"}
@@ -39,7 +37,7 @@ def configuration(settings: Settings) -> Signature:
             "index": {"kind": models.index_kind},
             "retrieval": settings.retrieval.model_dump(exclude=_EXCERPTS),
             "excerpt": {"rule": excerpt_rule(), **settings.retrieval.model_dump(include=_EXCERPTS)},
-            "condenser": {"version": CONDENSER},
+            "condenser": {"version": CONDENSER_VERSION},
             "reranker": _reranker(models, profiles.reranker(models.reranker.profile)),
             "answerer": _answerer(models.answerer),
             "persona": persona,

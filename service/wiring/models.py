@@ -40,11 +40,12 @@ PROOF_CALLS = 2
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The adapters in use."""
+    """The adapters in use; `chat` is the language model, if there is one."""
 
     embedder: Embedder
     reranker: Reranker
     answerer: Answerer
+    chat: ChatModel | None
     up: Mapping[str, IsUp]
 
 
@@ -105,8 +106,8 @@ async def open_models(
             stack.push_async_callback(judge.proving.aclose)
         breaker = _breaker(settings)(f"{settings.answerer.kind} answerer")
         up["model"] = lambda: breaker.works
-        answerer = await _answerer(settings.answerer, quoting, source_chars, breaker, stack)
-        yield Models(embedder, reranker, answerer, up)
+        answerer, chat = await _answerer(settings.answerer, quoting, source_chars, breaker, stack)
+        yield Models(embedder, reranker, answerer, chat, up)
 
 
 def _breaker(settings: ModelSettings) -> NewBreaker:
@@ -192,12 +193,13 @@ async def _answerer(
     source_chars: int,
     breaker: Breaker,
     stack: AsyncExitStack,
-) -> Answerer:
+) -> tuple[Answerer, ChatModel | None]:
+    """What answers, and the language model behind it."""
     model: ChatModel
     access = Access(Turns(settings.concurrency), breaker)
     match settings.kind:
         case AnswererKind.EXTRACTIVE:
-            return quoting
+            return quoting, None
         case AnswererKind.OLLAMA:
             from service.inference.ollama_chat import OllamaChatOptions, ollama_chat
             from service.inference.ollama_errors import ollama_client
@@ -233,7 +235,7 @@ async def _answerer(
         max_calls=settings.max_calls,
     )
     stand_in = quoting if settings.when_down is WhenDown.EXTRACTIVE else None
-    return FallbackAnswerer(GeneratedAnswerer(model, chat_tokens, generation), stand_in)
+    return FallbackAnswerer(GeneratedAnswerer(model, chat_tokens, generation), stand_in), model
 
 
 def _authorization(settings: AnswererSettings) -> dict[bytes, bytes]:

@@ -17,6 +17,7 @@ from service.store.corpus import CorpusStore
 from service.store.inbox import InboxStore
 from service.store.ledger import LedgerStore
 from service.store.pool import Pool
+from service.store.threads import ThreadStore
 from service.store.turns import TurnStore
 from service.wiring.activation import activated_flags
 from service.wiring.answering import open_answering
@@ -38,6 +39,7 @@ class Services:
     stages: Stages
     gate: Gate
     turns: TurnStore
+    threads: ThreadStore
     rules: IndexRules
     up: Mapping[str, IsUp]
 
@@ -58,6 +60,7 @@ async def open_services(settings: Settings, name: str, *, long_lived: bool = Fal
             stages=at.stages,
             gate=load_gate(settings.gate),
             turns=TurnStore(at.pool),
+            threads=ThreadStore(at.pool),
             rules=IndexRules(_bots(settings.forum), settings.forum.index_banners),
             up={**at.up, "forum": lambda: forum.up},
         )

@@ -31,6 +31,7 @@ class Worker:
             default_lang=Lang(forum.language),
             gate=services.gate,
             turns=services.turns,
+            threads=services.threads,
         )
 
     async def index_post(self, inbox_id: InboxId) -> None:

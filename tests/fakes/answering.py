@@ -17,6 +17,7 @@ from service.answer.trigger import Bot
 from service.domain import (
     ENGLISH,
     FRENCH,
+    Before,
     Candidate,
     CategoryId,
     Draft,
@@ -233,6 +234,16 @@ class FakeTurns:
 
 
 @dataclass
+class FakeThreads:
+    """What was said before in this topic."""
+
+    said: Before = field(default_factory=Before)
+
+    async def before(self, post: Post, humans: int) -> Before:
+        return self.said
+
+
+@dataclass
 class Row:
     post: Post
     claimed_at: datetime
@@ -401,6 +412,7 @@ class World:
     flags: FakeFlags = field(default_factory=FakeFlags)
     ledger: Any = field(default_factory=MemoryLedger)
     turns: FakeTurns = field(default_factory=FakeTurns)
+    threads: FakeThreads = field(default_factory=FakeThreads)
     limits: LimitSettings = field(default_factory=LimitSettings)
     settings: RetrievalSettings = field(default_factory=RetrievalSettings)
     forum: FakeForum = field(init=False)
@@ -441,6 +453,7 @@ class World:
             default_lang=ENGLISH,
             gate=GATE,
             turns=guard(self.turns),
+            threads=guard(self.threads),
         )
 
     def skipped(self) -> list[SkipReason]:

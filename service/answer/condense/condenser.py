@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from service.answer.condense.rules import condense
-from service.domain import Question, Spent
+from service.domain import Before, Post, Question, Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +15,12 @@ class Condensed:
     by: str = ""
     spent: Spent = field(default_factory=Spent)
     notes: tuple[str, ...] = ()
+
+
+class Threads(Protocol):
+    async def before(self, post: Post, humans: int) -> Before:
+        """The last `humans` public posts by humans before this one in its topic, with our replies between them."""
+        ...
 
 
 class Condenser(Protocol):

@@ -29,10 +29,11 @@ _NEW_SUBJECT = re.compile(
 )
 _COURTESY = re.compile(
     r"""(?:\s*(?:
-        ok(?:ay)?|yes|no|nice|super|great|perfect|good|fine|right|cool|got\ it|i\ see|thanks?|thank\ you|thx|cheers
-        |hi|hello|hey|well|sorry|alright|ah|oh|hmm*
-        |oui|non|parfait|g[eé]nial|merci|d'accord|bien|compris|je\ vois|bonjour|bonsoir|salut|entendu
-    )(?:\ (?:beaucoup|a\ lot|so\ much|very\ much|again|bien))?\b[^\w(]+)+""",
+        (?:ok(?:ay)?|thanks?|thank\ you|thx|hi|hello|hey|merci|d'accord|bonjour|bonsoir|salut)
+        (?:\ (?:beaucoup|a\ lot|so\ much|very\ much|again|bien|all|everyone|[aà]\ tous))?\b[^\w(]+
+        | (?:yes|no|nice|super|great|perfect|good|fine|right|cool|got\ it|i\ see|cheers|well|sorry|alright|ah|oh|hmm*
+            |oui|non|parfait|g[eé]nial|bien|compris|je\ vois|entendu)\s?[,.!;:…]+\s
+    ))+""",
     _FLAGS,
 )
 _CONNECTIVE = re.compile(

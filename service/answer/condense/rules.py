@@ -43,7 +43,10 @@ _APOSTROPHES = str.maketrans({"’": "'", "ʼ": "'", "`": "'"})
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+")
 _TOKEN = re.compile(r"[^\s\"'«»“”()\[\]{},;!?]+")
 _SHAPED = re.compile(r"[a-z][A-Z]|\w[_:]\w|::|[^\W\d]\.[^\W\d]|[^\W\d]\d|^[A-Z]{2,}")
+_LINK = re.compile(r"!?\[[^\]\n]*\]\([^)\n]*\)")
 _TRIMMED = ".:-*_/\\=<>#&|"
+_OPENERS = " \"'«“([*_-–•"
+_ENDS = ("", *".!?…:;")
 
 
 def condense(text: str, turns: Turns) -> str:
@@ -128,14 +131,16 @@ def _gist(turn: str) -> str:
 
 def _names(turns: Turns, known: set[str]) -> list[str]:
     """The first names in the bot's last answer that nobody has said yet: identifiers, files, names with a capital."""
-    answer = next((clean(text) for role, text in reversed(turns) if role == "bot"), "")
+    answer = next((text for role, text in reversed(turns) if role == "bot"), "")
+    # A new line begins a sentence, like a full stop.
+    told = clean(_LINK.sub(" ", answer[:READ_CHARS]).replace("\n", " …\n"))
     found: dict[str, None] = {}
-    after_end = True
-    for token in _TOKEN.findall(answer):
-        name = token.strip(_TRIMMED)
-        capital = not after_end and len(name) > 2 and name[0].isupper() and name[1:].islower()
-        after_end = token.endswith((".", "…", ":"))
-        if (capital or _SHAPED.search(name)) and len(name) <= NAME_CHARS and not known.issuperset(lexemes(name)):
+    for token in _TOKEN.finditer(told):
+        name = token[0].strip(_TRIMMED)
+        if not 1 < len(name) <= NAME_CHARS or known.issuperset(lexemes(name)):
+            continue
+        begins = told[: token.start()].rstrip(_OPENERS)[-1:] in _ENDS
+        if _SHAPED.search(name) or (not begins and len(name) > 2 and name[0].isupper() and name[1:].islower()):
             found.setdefault(name)
     return list(found)[:NAMES]
 
