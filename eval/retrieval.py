@@ -16,7 +16,7 @@ from eval.index import open_index
 from eval.measures.rows import measured
 from eval.runs import DatasetUsed, Run, models_of, new_run, settings_fingerprint
 from eval.runs.record import differing
-from eval.systems import EMBEDDING, Followups, QueryVectors, System, asked_text, open_systems, rank_all
+from eval.systems import EMBEDDING, Followups, QueryVectors, System, open_systems, question_of, rank_all
 from service.errors import Rejected
 from service.progress import ProgressBar
 from service.settings import Settings
@@ -89,7 +89,7 @@ class _Embedding:
         self._folder = settings.home / "eval" / "vectors"
         chars = settings.retrieval.question_chars
         wanted = asked.cases if EMBEDDING & set(asked.systems) else ()
-        self._texts = [asked_text(case, asked.followups, chars) for case in wanted]
+        self._texts = [query for case in wanted for query in question_of(case, asked.followups, chars).queries]
         self._vectors: QueryVectors | None = None
         self._task: asyncio.Task[None] | None = None
 

@@ -36,7 +36,7 @@ FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 @click.option(
     "--followups",
     type=click.Choice([str(one) for one in Followups]),
-    help="Search a follow-up in full (default), or by its last message alone.",
+    help="Search a follow-up in full (default), by its last message alone, or condensed by the rules.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Of the intervals' resampling; 1 by default.")
 @click.option("--resume", metavar="RUN", help="Go on with an interrupted run, by its id or folder.")

@@ -1,7 +1,7 @@
 """Systems under test: the service's own stages with switches, and baselines that are computed apart from it."""
 
 from eval.systems.catalogue import EMBEDDING, SYSTEMS, open_systems
-from eval.systems.question import Followups, asked_text
+from eval.systems.question import Followups, asked_text, question_of
 from eval.systems.ranking import rank_all
 from eval.systems.system import DEPTH, System
 from eval.systems.vectors import QueryVectors
@@ -15,5 +15,6 @@ __all__ = [
     "System",
     "asked_text",
     "open_systems",
+    "question_of",
     "rank_all",
 ]

@@ -7,6 +7,7 @@ from time import perf_counter
 from eval.domain import Case, Hit, Retrieved
 from eval.systems.question import Followups, question_of
 from eval.systems.search import CaseSearch, SharedSearch
+from service.answer.condense.rules import VERSION
 from service.answer.ports import QueryEmbedder, Reranker
 from service.answer.rerank import rerank
 from service.answer.retrieve import BY_VECTOR, retrieve
@@ -48,6 +49,8 @@ class Production:
             "rrf_k": settings.rrf_k,
             "candidates": settings.candidates,
         }
+        if self.parts.followups is Followups.CONDENSED:
+            told["condense"] = {"version": VERSION, "message_percent": settings.message_percent}
         if self._embeds:
             told["embedder"] = self.parts.embedder.profile.name
         if self.reranked:
@@ -58,7 +61,8 @@ class Production:
         settings = self.parts.settings.model_copy(update={"channels": self.channels})
         question = question_of(case, self.parts.followups, settings.question_chars)
         if self._embeds:
-            await self.parts.embedder.embed_query(question.text)  # raises: without it the service would go on
+            for query in question.queries:
+                await self.parts.embedder.embed_query(query)  # raises: without it the service would go on
         search = CaseSearch(self.parts.search, case.exclude_post)
         trace = Trace()
         found = await retrieve(question, self.parts.embedder, search, settings, trace)

@@ -210,10 +210,12 @@ async def test_an_exact_search_is_asked_once_and_an_approximate_one_for_each_dep
         assert counting.asked == expected
 
 
-def test_follow_ups_are_asked_in_full_or_by_their_last_message() -> None:
-    case = replace(CASE, question="and in winter?", standalone="How often to water tomatoes in winter?")
+def test_follow_ups_are_asked_in_full_by_their_last_message_or_condensed() -> None:
+    asked = (("user", "How often to water tomatoes?"), ("bot", "Twice a week."))
+    case = replace(CASE, question="and in winter?", standalone="How often to water tomatoes in winter?", history=asked)
     assert asked_text(case, Followups.FULL, 900) == "How often to water tomatoes in winter?"
     assert asked_text(case, Followups.LAST, 900) == "and in winter?"
+    assert asked_text(case, Followups.CONDENSED, 900) == "in winter? How often to water tomatoes?"
     assert asked_text(case, Followups.FULL, 9) == "How often"
     assert asked_text(CASE, Followups.LAST, 900) == CASE.question
 
