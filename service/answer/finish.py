@@ -1,5 +1,6 @@
 """The last stage: a draft becomes the text of an answer, or gives way to the list of its sources."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from service.answer.abstain import asked, with_new_topic
@@ -44,7 +45,8 @@ def finish(
             prompt=draft.prompt,
             longest=longest,
         )
-        trace.removed = dict(sanitized.removed)
+        counts = Counter(trace.removed) + Counter(sanitized.removed)  # the check may have cleaned it before
+        trace.removed = {kind: counts[kind] for kind in sorted(counts)}
         if sanitized.post is not None:
             return Answer(Result.ANSWERED, sanitized.post, zone, trace.mode, sources, sanitized.cited)
     trace.notes.append("sources_alone")

@@ -21,6 +21,7 @@ SHOWN_CHARS = 80
 class Message(StrEnum):
     ABSTAIN = "abstain"
     LIMIT = "limit"
+    UNSURE = "unsure"
     NEW_TOPIC = "new_topic"
     CAUTION = "caution"
     SOURCES_INTRO = "sources_intro"

@@ -73,6 +73,12 @@ class ChatModel(Protocol):
         ...
 
 
+class SentenceEmbedder(Protocol):
+    """Vectors of a few sentences, soon: for an answer in the making; raises Transient or Rejected."""
+
+    async def embed_sentences(self, texts: Sequence[str]) -> list[Vector]: ...
+
+
 class Answerer(Protocol):
     """Writes a draft from numbered evidence, citing `[[n]]`; raises Transient when it can't be reached."""
 

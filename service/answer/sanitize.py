@@ -65,7 +65,7 @@ def sanitize(
     forum's limit in characters. Total: any string is a draft.
     """
     removed: Counter[str] = Counter()
-    blocks = _clean(draft, len(sources), prompt, removed)
+    blocks = clean_blocks(draft, len(sources), prompt, removed)
     reason = _unfit(blocks, zone, lang)
     if reason is None:
         blocks, post = _fitted(blocks, sources, base_url, caution if zone == Zone.WEAK else "", longest, removed)
@@ -79,10 +79,11 @@ def sanitize(
 
 def clean(draft: str, sources: int) -> str:
     """The draft as it is before its `[[n]]` become links: a fixed point, cleaning it again changes nothing."""
-    return write(_clean(draft, sources, "", Counter()), lambda n: f"[[{n}]]")
+    return write(clean_blocks(draft, sources, "", Counter()), lambda n: f"[[{n}]]")
 
 
-def _clean(draft: str, sources: int, prompt: str, removed: Counter[str]) -> tuple[Block, ...]:
+def clean_blocks(draft: str, sources: int, prompt: str, removed: Counter[str]) -> tuple[Block, ...]:
+    """The draft as the tree of what may be posted of it, not yet judged as an answer; counts what it drops."""
     text, invisible = strip_invisible(draft[:_LONGEST_DRAFT])
     removed["invisible"] += invisible
     text = _bounded(strip_hidden(text, removed), removed)

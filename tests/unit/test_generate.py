@@ -304,8 +304,11 @@ async def test_a_model_that_works_has_no_stand_in() -> None:
     assert (draft.by, draft.notes, stand_in.calls) == ("qwen3:4b", (), 0)
 
 
+BODIES = ("Water tomatoes in pots every morning, twice when it is hot.", "Mulch the pots.", "Feed them in June.")
+
+
 async def through_the_pipeline(
-    made: Answerer, *, zone: Zone = Zone.NORMAL, bodies: Iterable[str] = ("Water tomatoes in pots.",) * 3
+    made: Answerer, *, zone: Zone = Zone.NORMAL, bodies: Iterable[str] = BODIES
 ) -> tuple[Answer, Trace]:
     """An answer from posts with these bodies."""
     top = 3.0 if zone is Zone.NORMAL else -1.0

@@ -1,0 +1,98 @@
+"""Holds a draft against its sources without a model: what they don't say is dropped, what they barely say is hedged."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from service.answer.markup.tree import Block, citations
+from service.answer.markup.write import write
+from service.answer.messages import Message, message
+from service.answer.ports import SentenceEmbedder
+from service.answer.sanitize import clean_blocks
+from service.answer.support.claims import Evidence, Judgement, Support, judge, read_source
+from service.answer.support.closeness import Compared, affordable, closeness, comparison
+from service.answer.support.sentences import Claim, claims, revised
+from service.domain import Draft, Question, Source, Trace
+from service.errors import Misconfigured, Rejected, Transient
+from service.telemetry import log
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A draft after the check: as it may be posted, whether it still cites, and what became of its sentences."""
+
+    draft: Draft
+    stands: bool
+    judged: Mapping[Claim, Judgement]
+
+
+async def hold(
+    question: Question,
+    draft: Draft,
+    sources: Sequence[Source],
+    embedder: SentenceEmbedder | None,
+    trace: Trace,
+    *,
+    seed: int,
+) -> Held:
+    """Check each sentence of a written draft against the excerpts of the sources that it cites.
+
+    What the check took out is counted in the trace. Without `embedder`, or when it fails, words decide alone.
+    """
+    shown = sources if draft.shown is None else sources[: len(draft.shown)]
+    removed: Counter[str] = Counter()
+    blocks, judged, unclear = await asyncio.to_thread(_by_words, question, draft, shown, removed)
+    judged |= await _by_vectors(question, shown, unclear, embedder)
+    hedge = message(Message.UNSURE, question.lang, seed)
+    kept = revised(blocks, {claim: one.support for claim, one in judged.items()}, hedge)
+    for one in judged.values():
+        removed["unsupported" if one.support is Support.NONE else "hedged"] += one.support is not Support.FULL
+    trace.removed = {kind: count for kind, count in sorted(removed.items()) if count}
+    return Held(replace(draft, text=write(kept, lambda n: f"[[{n}]]")), bool(citations(kept)), judged)
+
+
+def _by_words(
+    question: Question, draft: Draft, shown: Sequence[Source], removed: Counter[str]
+) -> tuple[tuple[Block, ...], dict[Claim, Judgement], dict[Claim, Compared]]:
+    """The cleaned draft, each claim judged without vectors, and what vectors may still tell."""
+    blocks = clean_blocks(draft.text, len(shown), draft.prompt, removed)
+    read = [read_source(source, question.lang) for source in shown]
+    asked = f"{question.title} {question.text}"
+    judged: dict[Claim, Judgement] = {}
+    unclear: dict[Claim, Compared] = {}
+    for claim in claims(blocks):
+        cited = _cited(claim, read)
+        judged[claim] = judge(claim.text, cited, asked, own=claim.own)
+        if judged[claim].open:
+            unclear[claim] = comparison(claim.text, cited)
+    return blocks, judged, unclear
+
+
+async def _by_vectors(
+    question: Question,
+    shown: Sequence[Source],
+    unclear: Mapping[Claim, Compared],
+    embedder: SentenceEmbedder | None,
+) -> dict[Claim, Judgement]:
+    """What vectors say of the claims that words left open; nothing where there are none."""
+    if embedder is None or not unclear:
+        return {}
+    compared = affordable(list(unclear.values()))
+    texts = list(dict.fromkeys(text for one in compared for text in (one.claim, *one.sentences)))
+    try:
+        vectors = dict(zip(texts, await embedder.embed_sentences(texts), strict=True))
+    except (Transient, Rejected, Misconfigured) as exc:
+        log.warning("checked_by_words_alone", error=str(exc))
+        return {}
+    read = [read_source(source, question.lang) for source in shown]
+    asked = f"{question.title} {question.text}"
+    return {
+        claim: judge(claim.text, _cited(claim, read), asked, own=claim.own, near=closeness(one, vectors))
+        for claim, one in list(unclear.items())[: len(compared)]
+    }
+
+
+def _cited(claim: Claim, read: Sequence[Evidence]) -> list[Evidence]:
+    """What the claim must stand in: the sources it cites; without any of its own, any source."""
+    return [read[n - 1] for n in claim.cites] if claim.own else list(read)
