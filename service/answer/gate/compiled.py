@@ -36,10 +36,10 @@ class CompiledRule:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The rules of every kind that is on; `present` tells which of their expressions a text holds."""
+    """The rules of every kind that is on; `possible` tells which of their expressions a text may hold."""
 
     rules: tuple[CompiledRule, ...]
-    present: Callable[[str], frozenset[int]]
+    possible: Callable[[str], frozenset[int]]
     lexicon: Lexicon
     fillers: Any
     reporting: Any
@@ -66,7 +66,7 @@ def build_gate(found: Sequence[RuleFile], *, off: Iterable[GateKind] = ()) -> Ga
 
     return Gate(
         rules=kept,
-        present=prefilter(list(numbers)),
+        possible=prefilter(list(numbers)),
         lexicon=lexicon(patterns, [*examples, *(word for file in found for word in file.known)]),
         fillers=any_known(lambda file: file.fillers),
         reporting=any_known(lambda file: file.reporting),

@@ -71,10 +71,10 @@ def _own_words(gate: Gate, text: str) -> str:
 
 
 def _first(gate: Gate, words: str) -> Decline | None:
-    present = gate.present(words)
+    possible = gate.possible(words)
     for rule in gate.rules:
         for intent in rule.intents:
-            if intent.needs <= present:
+            if intent.needs <= possible:
                 for start, end in _spans(intent, words):
                     if not _excepted(rule, words, start, end):
                         return Decline(rule.id, rule.kind, words[start:end])
@@ -83,6 +83,8 @@ def _first(gate: Gate, words: str) -> Decline | None:
 
 def _spans(intent: CompiledIntent, words: str) -> Iterator[tuple[int, int]]:
     """Where the intent's verb stands near its object, from the first of them to the last."""
+    if intent.object is not None and intent.object.search(words) is None:
+        return
     verbs = [found.span() for found in intent.verb.finditer(words)]
     if intent.object is None or not verbs:
         yield from verbs
@@ -117,10 +119,10 @@ def _split(gate: Gate, words: str, turns: Sequence[str]) -> Decline | None:
     """A verb that points back to an object of an earlier turn."""
     if gate.pointing is None:
         return None
-    present = gate.present(words)
+    possible = gate.possible(words)
     for rule in gate.rules:
         for intent in rule.intents:
-            if intent.split and intent.verb_needs <= present:
+            if intent.split and intent.verb_needs <= possible:
                 for span in _pointing(gate, intent, words):
                     if not _excepted(rule, words, *span) and _names_object(rule, intent, turns):
                         return Decline(rule.id, rule.kind, words[slice(*span)])

@@ -39,14 +39,15 @@ _LOOKALIKES = str.maketrans(
 
 _TYPOGRAPHY = {
     **{code: base for code in range(0xC0, 0x250) if (base := normalize("NFKD", chr(code))[0]).isascii()},
+    **dict.fromkeys((*range(9), *range(14, 32), 127)),  # control characters
     **{ord(mark): "'" for mark in "’‘ʼ´`＇"},
     **{ord(mark): '"' for mark in "“”„«»"},
     **{ord(mark): "-" for mark in "–—‐‑•·"},
     **{ord("…"): "...", ord("œ"): "oe", ord("Œ"): "oe", ord("æ"): "ae", ord("Æ"): "ae", 0xA0: " ", 0x202F: " "},
 }
 """What ordinary French and English are written with: most texts are ASCII after it, and need no more."""
-_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
 _MARKS = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
+_SYMBOL_LETTER = re.compile(r"[@$!|€][a-z0-9]|[a-z][$€]")
 _SYMBOL_LEET = str.maketrans("@$!|€", "asiie")
 _DIGIT_LEET = str.maketrans("0134578", "oieastb")
 
@@ -56,7 +57,6 @@ _MAIL = re.compile(r"\b[a-z0-9_.+-]{1,64}@[a-z0-9-]{1,63}\.[a-z0-9.-]{1,63}\b")
 _SYMBOL_WORD = re.compile(
     r"(?<![a-z0-9@$!|€])(?:[@$!|€]?[a-z0-9]+(?:[@$!|€]+[a-z0-9]+)+|[$!|€][a-z0-9]{2,}|[a-z][a-z0-9]+[$€])(?![a-z0-9])"
 )
-_DIGIT_WORD = re.compile(r"(?<![a-z0-9])[a-z0-9]*(?:[0-9][a-z]|[a-z][0-9])[a-z0-9]*")
 _NOT_LEET = re.compile(
     r"[a-z]{4,}[0-9]{2,}|[0-9]{2,}[a-z]+|1st|2nd|3rd|[04-9]th|[0-9](?:px|mm|cm|km|kg|mg|ml|gb|mb|kb|ms|fps|eme|er)"
 )
@@ -70,8 +70,8 @@ _SPACED = re.compile(
     r"|(?<![a-z0-9'])[a-z0-9](?:([-._*/·•,|~+])[a-z0-9](?![a-z0-9]))(?:\1[a-z0-9](?![a-z0-9]))+"
 )
 _SET_APART = re.compile(r"(?:(?<=  )|(?<![^\n]))[a-z0-9](?: [a-z0-9])+(?=  |\s*(?:\n|$))")
+_LEAST_SET_APART = 4
 _LONG_RUN = re.compile(r"([a-z])\1{2,}")
-_STOPS = re.compile(r"(?: \.)+(?= |$)")
 
 _TAGS = re.compile("[\U000e0020-\U000e007e]+")
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,8000}={0,2}(?![A-Za-z0-9+/_=-])")
@@ -88,9 +88,13 @@ def read_words(text: str) -> str:
 
 
 def _enough(wanted: int, part: Callable[[int], str]) -> str:
-    """The words of a part of a long text; of MOST_CHARS where characters that say nothing fill a smaller one."""
-    words = normalise(part(wanted + wanted // 4))
-    return words if len(words) >= wanted else normalise(part(MOST_CHARS))
+    """The words of a part of a long text: of more of it where characters that say nothing fill what was read."""
+    words = ""
+    for chars in (wanted + wanted // 4, 3 * wanted, MOST_CHARS):
+        words = normalise(part(chars))
+        if len(words) >= wanted:
+            break
+    return words
 
 
 def normalise(text: str) -> str:
@@ -100,37 +104,37 @@ def normalise(text: str) -> str:
     address is "url". Total and idempotent, in time linear in the text.
     """
     text = text.translate(_TYPOGRAPHY)
-    text = _small(text) if text.isascii() else _latin(text)
+    text = text.lower() if text.isascii() else _latin(text)
     text = _UNDERSCORE.sub("", _URL.sub(" url ", text))
     if "@" in text:
         text = _MAIL.sub(" mailaddress ", text)
     text = _SPACED.sub(_joined, text)
     if "  " in text:
         text = _SET_APART.sub(_joined, text)
-    text = _SYMBOL_WORD.sub(lambda word: word[0].translate(_SYMBOL_LEET), text)
+    if _SYMBOL_LETTER.search(text):
+        text = _SYMBOL_WORD.sub(lambda word: word[0].translate(_SYMBOL_LEET), text)
     plain = _STOP.sub(" \x01 ", text).encode("ascii", "replace").translate(_WORDS_ONLY).decode("ascii")
-    return _settled(" ".join(plain.split()))
-
-
-def _small(text: str) -> str:
-    return _CONTROL.sub("", text.lower())
+    return _settled(plain.split())
 
 
 def _latin(text: str) -> str:
     """A text in small Latin letters without accents, whatever letters it was written in."""
     text = normalize("NFKD", strip_invisible(text)[0].casefold())
-    return _small(_MARKS.sub("", text).casefold().translate(_LOOKALIKES))
+    return _MARKS.sub("", text).casefold().translate(_LOOKALIKES)
+
+
+def _settled(words: list[str]) -> str:
+    """Words with what earlier steps may have set free put right: letters set apart, digits as letters, long runs."""
+    if sum(len(word) == 1 for word in words) >= _LEAST_SET_APART:
+        words = _SPACED.sub(_joined, " ".join(words)).split()
+    words = [word if word.isalpha() or word.isdigit() else _read_digits(word) for word in words]
+    ended = ["."]
+    ended += [word for before, word in zip([".", *words], words, strict=False) if word != "." or before != "."]
+    return _LONG_RUN.sub(r"\1\1", " ".join(ended)).strip(" .")
 
 
 def _joined(run: re.Match[str]) -> str:
     return "".join(char for char in run[0] if char.isalnum())
-
-
-def _settled(words: str) -> str:
-    """Words with what earlier steps may have set free put right: letters set apart, digits as letters, long runs."""
-    words = _SPACED.sub(_joined, words)
-    words = _DIGIT_WORD.sub(lambda word: _read_digits(word[0]), words)
-    return _STOPS.sub(" .", _LONG_RUN.sub(r"\1\1", words)).strip(" .")
 
 
 def _read_digits(word: str) -> str:
@@ -141,8 +145,8 @@ def _read_digits(word: str) -> str:
 
 def hidden_texts(text: str) -> tuple[str, ...]:
     """What a text holds in tag characters or in base64, decoded; only what reads as text, MAX_HIDDEN at most."""
-    if len(text) > 4 * HEAD_CHARS:
-        text = f"{text[: 2 * HEAD_CHARS]} {text[-2 * HEAD_CHARS :]}"
+    if len(text) > 2 * HEAD_CHARS:
+        text = f"{text[: 2 * HEAD_CHARS - TAIL_CHARS]} {text[-TAIL_CHARS:]}"
     found = ["".join(chr(ord(char) - 0xE0000) for char in run) for run in _TAGS.findall(text)]
     found += [decoded for run in _BASE64.findall(text) if (decoded := _decoded(run))]
     return tuple(found[:MAX_HIDDEN])

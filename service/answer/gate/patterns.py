@@ -36,10 +36,10 @@ def _expression(pattern: str) -> str:
 
 
 def prefilter(expressions: Sequence[str]) -> Callable[[str], frozenset[int]]:
-    """A function that tells in one pass which of these expressions a text holds, by their places.
+    """A function that tells in one pass which of these expressions, by their places, a text may hold.
 
-    It looks for the words that they need first. (One automaton of all whole expressions builds states for milliseconds
-    wherever a text is new to it.)
+    It looks for the letters that they need, which leaves a few to be tried. (One automaton of all whole expressions
+    builds states for milliseconds wherever a text is new to it.)
     """
     words = re2.Filter()
     for expression in expressions:
@@ -48,12 +48,12 @@ def prefilter(expressions: Sequence[str]) -> Callable[[str], frozenset[int]]:
     words.Compile()
     every = frozenset(range(len(expressions)))
 
-    def present(text: str) -> frozenset[int]:
-        found = words.Match(f"{text} {_ALWAYS}", potential=False)
+    def possible(text: str) -> frozenset[int]:
+        found = words.Match(f"{text} {_ALWAYS}", potential=True)
         # Out of memory it tells of no match, not even of the certain one: every expression is then tried.
         return frozenset(found) if found and always in found else every
 
-    return present
+    return possible
 
 
 def patterns_of(rule: Rule) -> list[str]:
