@@ -47,7 +47,7 @@ _TYPOGRAPHY = {
 }
 """What ordinary French and English are written with: most texts are ASCII after it, and need no more."""
 _MARKS = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
-_SYMBOL_LETTER = re.compile(r"[@$!|€][a-z0-9]|[a-z][$€]")
+_SYMBOL_LETTER = re.compile(r"[@$!|€][a-z0-9]|[a-z0-9][$€]")
 _SYMBOL_LEET = str.maketrans("@$!|€", "asiie")
 _DIGIT_LEET = str.maketrans("0134578", "oieastb")
 
