@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import LiteralString
 
 from psycopg.rows import class_row, dict_row
 
 from service.domain import Category, CategoryId, EmbeddingProfile, PostId, Topic, TopicId
 from service.ingest.ports import Census, EmbeddedPassage, EmbeddingFailure, IndexedPost, TopicPost
 from service.store import passages as vectors
-from service.store.pool import Connection, Pool, connection, transaction
-from service.store.postings import NO_TERMS, put_postings, terms_of
+from service.store import removal
+from service.store.pool import Pool, connection, transaction
+from service.store.postings import put_postings, terms_of
 from service.store.quarantine import put_failures
-from service.store.topics import refresh_vectors
+from service.store.topics import refresh_topics
 from service.store.values import storable
 
 _PUT_TOPICS = """
@@ -40,39 +40,6 @@ ON CONFLICT (post_id) DO UPDATE SET
 WHERE stored.updated_at < excluded.updated_at
    OR stored.updated_at = excluded.updated_at AND (stored.refusal IS DISTINCT FROM 'deleted' OR %s)
 RETURNING post_id, xmax = 0 AS is_new
-"""
-
-_REMOVE_POST = """
-INSERT INTO posts AS stored (post_id, post_number, post_type, username, created_at, updated_at, refusal)
-VALUES (%(post_id)s, 0, 1, '', %(updated_at)s, %(updated_at)s, 'deleted')
-ON CONFLICT (post_id) DO UPDATE SET updated_at = excluded.updated_at, refusal = 'deleted', body = NULL, length = 0
-WHERE stored.updated_at <= excluded.updated_at
-RETURNING post_id
-"""
-
-_WITHDRAW_POST = """
-UPDATE posts SET refusal = 'deleted', body = NULL, length = 0 WHERE post_id = %s AND refusal IS NULL RETURNING post_id
-"""
-
-_REFUSE_TOPIC = """
-UPDATE posts SET refusal = 'topic_deleted', body = NULL, length = 0 WHERE post_id IN (
-    SELECT post_id FROM posts WHERE topic_id = %s AND refusal IS NULL ORDER BY post_id FOR UPDATE
-) RETURNING post_id
-"""
-
-_REFUSE_PRIVATE = """
-UPDATE posts SET refusal = 'category_private', body = NULL, length = 0 WHERE post_id IN (
-    SELECT post_id FROM posts WHERE refusal IS NULL AND topic_id IN (
-        SELECT topic_id FROM topics LEFT JOIN categories USING (category_id) WHERE read_restricted IS NOT FALSE
-    ) ORDER BY post_id FOR UPDATE
-) RETURNING post_id
-"""
-
-_FORGET_PRIVATE_TITLES = """
-UPDATE topics SET title = '', slug = '', tags = '{}' WHERE title <> '' AND topic_id IN (
-    SELECT topic_id FROM topics LEFT JOIN categories USING (category_id) WHERE read_restricted IS NOT FALSE
-    ORDER BY topic_id
-)
 """
 
 
@@ -131,8 +98,14 @@ class CorpusStore:
             before = await put_postings(conn, terms, new=[post_id for post_id, is_new in rows if is_new])
             refused = [post_id for post_id, is_new in rows if not is_new and newest[post_id].body is None]
             await vectors.drop_passages(conn, refused)
-            moves = {(topic_id, newest[post_id].post.topic_id) for post_id, topic_id in before.items()}
-            await refresh_vectors(conn, {topic_id for move in moves if len(set(move)) > 1 for topic_id in move})
+            now = {post_id: newest[post_id].post.topic_id for post_id in terms}
+            moved = [post_id for post_id, topic_id in before.items() if topic_id != now[post_id]]
+            await refresh_topics(
+                conn,
+                lengths={*before.values(), *now.values()},
+                vectors={where[post_id] for where in (before, now) for post_id in moved}
+                | {now[one] for one in refused},
+            )
         return len(rows)
 
     async def remove_post(self, post_id: PostId, *, updated_at: datetime) -> bool:
@@ -141,31 +114,22 @@ class CorpusStore:
         A post that was never seen is marked too, so that an older snapshot which comes later finds the removal.
         """
         async with transaction(self._pool) as conn:
-            cursor = await conn.execute(_REMOVE_POST, {"post_id": post_id, "updated_at": updated_at})
-            removed = [row[0] async for row in cursor]
-            await _drop(conn, removed)
-        return bool(removed)
+            return await removal.remove_post(conn, post_id, updated_at=updated_at)
 
     async def withdraw_post(self, post_id: PostId) -> bool:
         """Drop the text, postings and vectors of a post that the public was just seen not to see, whatever its age."""
         async with transaction(self._pool) as conn:
-            return bool(await _refuse(conn, _WITHDRAW_POST, post_id))
+            return await removal.withdraw_post(conn, post_id)
 
     async def remove_topic(self, topic_id: TopicId) -> int:
         """Drop the words of a topic that the public no longer sees, and of its posts; how many posts were dropped."""
         async with transaction(self._pool) as conn:
-            dropped = await _refuse(conn, _REFUSE_TOPIC, topic_id)
-            await conn.execute(
-                "UPDATE topics SET deleted = true, title = '', slug = '', tags = '{}' WHERE topic_id = %s", (topic_id,)
-            )
-        return dropped
+            return await removal.remove_topic(conn, topic_id)
 
     async def withdraw_private(self) -> int:
         """Drop the words of every topic whose category is private or unknown now; how many posts were dropped."""
         async with transaction(self._pool) as conn:
-            dropped = await _refuse(conn, _REFUSE_PRIVATE)
-            await conn.execute(_FORGET_PRIVATE_TITLES)
-        return dropped
+            return await removal.withdraw_private(conn)
 
     async def is_empty(self) -> bool:
         """Whether no post can be found at all."""
@@ -238,14 +202,3 @@ def _post_row(indexed: IndexedPost) -> tuple[object, ...]:
     who = (post.user_id, storable(post.username), post.created_at, post.updated_at, post.reply_to_post_number)
     text = (indexed.refusal, None if body is None else storable(body), indexed.length)
     return post.id, post.topic_id, post.post_number, post.post_type, *who, *text
-
-
-async def _refuse(conn: Connection, query: LiteralString, *values: object) -> int:
-    refused = [PostId(row[0]) async for row in await conn.execute(query, values)]
-    await _drop(conn, refused)
-    return len(refused)
-
-
-async def _drop(conn: Connection, post_ids: Sequence[PostId]) -> None:
-    await put_postings(conn, dict.fromkeys(post_ids, NO_TERMS))
-    await vectors.drop_passages(conn, post_ids)

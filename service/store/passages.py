@@ -9,7 +9,7 @@ from service.domain import EmbeddingProfile, PostId
 from service.ingest.ports import EmbeddedPassage, TopicPost
 from service.store.pool import Connection
 from service.store.profiles import ensure_profile, find_profile
-from service.store.topics import refresh_vectors, topics_of
+from service.store.topics import refresh_topics, topics_of
 
 # What is quarantined is found first: it is little, and the planner would else hash the text of every waiting post.
 _WAITING = """
@@ -107,16 +107,13 @@ async def put_passages(conn: Connection, profile: EmbeddingProfile, passages: Se
             if passage.post_id in eligible:
                 vector = HalfVector(passage.vector)
                 await copy.write_row((profile_id, passage.post_id, passage.passage, passage.digest, vector))
-    await refresh_vectors(conn, await topics_of(conn, post_ids))
+    await refresh_topics(conn, vectors=await topics_of(conn, post_ids))
 
 
 async def drop_passages(conn: Connection, post_ids: Sequence[PostId]) -> None:
-    """Delete the vectors of these posts under every profile, and their failures."""
-    if not post_ids:
-        return
+    """Delete the vectors of these posts under every profile, and their failures; their topics are to be refreshed."""
     await conn.execute("DELETE FROM embeddings WHERE post_id = ANY(%s)", (list(post_ids),))
     await conn.execute("DELETE FROM embedding_failures WHERE post_id = ANY(%s)", (list(post_ids),))
-    await refresh_vectors(conn, await topics_of(conn, post_ids))
 
 
 async def _count(conn: Connection, query: LiteralString, profile: EmbeddingProfile) -> int:

@@ -12,7 +12,6 @@ from operator import itemgetter
 from service.domain import PostId, TopicId
 from service.ingest.ports import IndexedPost
 from service.store.pool import Connection
-from service.store.topics import refresh_lengths
 
 _COUNT = """
 INSERT INTO document_frequencies AS stored (lexeme, posts)
@@ -43,9 +42,8 @@ async def put_postings(
 ) -> dict[PostId, TopicId]:
     """Make the postings of these posts agree with their terms; those that agree already aren't touched.
 
-    Gives the topics that they were in, of those that had postings: the lengths of topics are made to agree too, and who
-    calls this has to do it for their vectors. Call it once in a transaction: a second pass over the frequencies would
-    break their order. `new` posts have no postings yet.
+    Gives the topics that they were in, of those that had postings: who calls this has to refresh the topics. Call it
+    once in a transaction: a second pass over the frequencies would break their order. `new` posts have no postings yet.
     """
     stored = await _stored(conn, terms.keys() - set(new))
     changed = {post_id: now for post_id, now in terms.items() if stored.get(post_id, NO_TERMS) != now}
@@ -55,10 +53,7 @@ async def put_postings(
     change = Counter(lexeme for now in changed.values() for lexeme in now.counts)
     change.subtract(lexeme for post_id in changed for lexeme in stored.get(post_id, NO_TERMS).counts)
     await _count(conn, change)
-    before = {post_id: one.topic_id for post_id, one in stored.items() if one.topic_id is not None}
-    touched = {before.get(post_id) for post_id in changed} | {now.topic_id for now in changed.values()}
-    await refresh_lengths(conn, {topic_id for topic_id in touched if topic_id is not None})
-    return before
+    return {post_id: one.topic_id for post_id, one in stored.items() if one.topic_id is not None}
 
 
 async def _stored(conn: Connection, post_ids: Collection[PostId]) -> dict[PostId, Terms]:

@@ -11,7 +11,7 @@ from service.ingest.ports import EmbeddingFailure
 from service.store.passages import quarantined
 from service.store.pool import Connection, Pool, connection
 from service.store.profiles import ensure_profile, find_profile
-from service.store.topics import refresh_vectors, topics_of
+from service.store.topics import refresh_topics, topics_of
 from service.store.values import storable
 
 MAX_ERROR_CHARS = 500
@@ -57,7 +57,7 @@ async def put_failures(conn: Connection, profile: EmbeddingProfile, failures: Se
         )
     failed = [one.post.post_id for one in failures]
     await conn.execute("DELETE FROM embeddings WHERE profile_id = %s AND post_id = ANY(%s)", (profile_id, failed))
-    await refresh_vectors(conn, await topics_of(conn, failed))
+    await refresh_topics(conn, vectors=await topics_of(conn, failed))
 
 
 class QuarantineStore:

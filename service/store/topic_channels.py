@@ -115,7 +115,7 @@ MISSPELT = 8
 MISSPELT_CHARS = 5
 """Shorter words have too many neighbours."""
 
-_RESEMBLING = f"""
+RESEMBLING = f"""
 SELECT word, resembling.lexeme FROM unnest(%(words)s::text[]) AS unknown (word), LATERAL (
     SELECT lexeme FROM document_frequencies WHERE lexeme %% word
     ORDER BY similarity(lexeme, word) DESC, posts DESC, lexeme LIMIT {SIMILAR_WORDS}
@@ -158,7 +158,7 @@ async def respelled(conn: Connection, lexemes: Sequence[str]) -> list[str]:
     if not unknown:
         return list(lexemes)
     await conn.execute("SELECT set_config('pg_trgm.similarity_threshold', %s, true)", (str(SIMILAR),))
-    cursor = await conn.execute(_RESEMBLING, {"words": unknown})
+    cursor = await conn.execute(RESEMBLING, {"words": unknown})
     meant: dict[str, list[str]] = {}
     async for word, lexeme in cursor:
         meant.setdefault(word, []).append(lexeme)

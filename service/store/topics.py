@@ -20,7 +20,7 @@ UPDATE topics SET length = now.length FROM (
 ) AS now WHERE topics.topic_id = now.topic_id AND topics.length <> now.length
 """
 
-_MEANS = (
+_VECTORS = (
     "DELETE FROM topic_embeddings WHERE topic_id = ANY(%s)",
     """
 INSERT INTO topic_embeddings (profile_id, grain, topic_id, embedding)
@@ -41,21 +41,20 @@ async def topics_of(conn: Connection, post_ids: Iterable[PostId]) -> set[TopicId
     return {row[0] async for row in await conn.execute(_OF_POSTS, (list(post_ids),))}
 
 
-async def refresh_lengths(conn: Connection, topic_ids: Collection[TopicId]) -> None:
-    """Make the lengths of these topics agree with their posts; in a transaction."""
-    if topic_ids:
-        await _lock(conn, topic_ids)
-        await conn.execute(_LENGTHS, (list(topic_ids),))
+async def refresh_topics(
+    conn: Connection, *, lengths: Collection[TopicId] = (), vectors: Collection[TopicId] = ()
+) -> None:
+    """Make these lengths, and these vectors under every profile, agree with the topics' posts.
 
-
-async def refresh_vectors(conn: Connection, topic_ids: Collection[TopicId]) -> None:
-    """Make the vectors of these topics agree with those of their posts, under every profile; in a transaction."""
-    if topic_ids:
-        await _lock(conn, topic_ids)
-        for statement in _MEANS:
-            await conn.execute(statement, (list(topic_ids),))
-
-
-async def _lock(conn: Connection, topic_ids: Collection[TopicId]) -> None:
+    Call it once in a transaction: a second call would break the order of the locks.
+    """
+    both = sorted({*lengths, *vectors})
+    if not both:
+        return
     # A statement of its own: what another transaction wrote into these topics is seen by those that follow.
-    await conn.execute(_LOCK, (list(topic_ids),))
+    await conn.execute(_LOCK, (both,))
+    if lengths:
+        await conn.execute(_LENGTHS, (list(lengths),))
+    if vectors:
+        for statement in _VECTORS:
+            await conn.execute(statement, (list(vectors),))
