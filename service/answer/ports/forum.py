@@ -1,0 +1,41 @@
+"""The forum as answering reads it and replies to it."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from service.domain import Post, PostId, Topic, TopicId
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedReply:
+    """What the forum said to our post: its id and number, or neither when it waits for approval."""
+
+    post_id: PostId | None
+    post_number: int | None
+    enqueued: bool = False
+
+
+class Forum(Protocol):
+    """The forum's REST API as answering uses it.
+
+    Every call raises Transient (slow, 429, 5xx, gone), Rejected with the forum's status (403, 404, 409, 422) or
+    Misconfigured (the key is refused).
+    """
+
+    async def public_post(self, post_id: PostId) -> Post | None:
+        """The post as an anonymous reader sees it now, or None when he doesn't."""
+        ...
+
+    async def public_topic(self, topic_id: TopicId) -> Topic | None:
+        """The topic as an anonymous reader sees it now, or None when he doesn't."""
+        ...
+
+    async def our_reply_to(self, post_id: PostId) -> CreatedReply | None:
+        """Our earlier reply to this post, if the forum has one."""
+        ...
+
+    async def is_staged(self, username: str) -> bool: ...
+
+    async def reply(self, *, topic_id: TopicId, post_number: int, raw: str) -> CreatedReply:
+        """Post `raw` as a reply to that post. Raises Unsure when the forum may have stored it."""
+        ...

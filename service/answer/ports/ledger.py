@@ -1,0 +1,102 @@
+"""What answering remembers: the moderators' switches, and which posts have been answered."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from service.domain import Outcome, Post, PostId, Result, SkipReason, TopicId, Trace, UserId
+
+
+class AnsweringMode(StrEnum):
+    OFF = "off"
+    SHADOW = "shadow"
+    ON = "on"
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The switches moderators turn at run time, read at the moment of use.
+
+    `signature` is of the configuration that posts_pipeline was switched on under: empty when off, or not known.
+    """
+
+    answering: AnsweringMode = AnsweringMode.OFF
+    posts_pipeline: bool = False
+    input_gate: bool = False
+    signature: str = ""
+
+
+class FlagReader(Protocol):
+    async def read(self) -> Flags: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FixedReply:
+    """The final text of a reply, what it came to and the posts it cites: every attempt posts those bytes."""
+
+    raw: str
+    result: Result
+    cited: tuple[PostId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The ledger's row for one asking post.
+
+    `fresh` tells that this call made the claim; otherwise an earlier attempt did, and when it had fixed its `reply`
+    it may have posted it.
+    """
+
+    post_id: PostId
+    fresh: bool
+    finished: bool
+    reply: FixedReply | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecentAnswers:
+    """How many posts were answered (or are being answered) since a moment."""
+
+    by_member: int
+    in_topic: int
+    overall: int
+
+
+class Ledger(Protocol):
+    """Which posts have been answered: the one place that makes a reply happen once."""
+
+    async def claim(self, post: Post, *, now: datetime) -> Claim:
+        """Claim this post for an answer, or find the claim that is already there."""
+        ...
+
+    async def fix_reply(self, post_id: PostId, reply: FixedReply, trace: Trace) -> FixedReply:
+        """Store the reply and its trace with the claim unless one is stored already; returns the reply that counts."""
+        ...
+
+    async def finish(
+        self,
+        post_id: PostId,
+        outcome: Outcome,
+        trace: Trace | None,
+        *,
+        reply_post_number: int | None = None,
+        now: datetime,
+    ) -> None:
+        """Close the claim and store the trace with its outcome, in one transaction.
+
+        Without a trace, the one that was stored with the reply counts: a later attempt only posts.
+        """
+        ...
+
+    async def release(self, post_id: PostId) -> None:
+        """Give an unfinished claim without text back, so that a later event may answer."""
+        ...
+
+    async def record_skip(self, post: Post, reason: SkipReason, *, now: datetime) -> None:
+        """Store a trace that says why this post got no answer (without its text)."""
+        ...
+
+    async def recent(self, *, user_id: UserId | None, topic_id: TopicId, since: datetime) -> RecentAnswers: ...
+    async def help_given(self, topic_id: TopicId) -> bool: ...
+    async def is_own_reply(self, topic_id: TopicId, post_number: int) -> bool: ...
