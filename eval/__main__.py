@@ -13,6 +13,7 @@ COMMANDS = {
     "calibrate": "Fit the zones on a dataset, and write a profile.",
     "report": "A run as one page to read.",
     "judge": "Hold runs against your limits; what passes may be switched on.",
+    "bundled": "Fit the bundled reranker on datasets, and measure it on unseen questions.",
     "new": "Draft a dataset from a forum's own index.",
 }
 

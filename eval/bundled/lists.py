@@ -12,7 +12,9 @@ from eval.index import open_index
 from eval.measures import Grain, first_ranks
 from eval.systems import Followups, QueryVectors, open_systems
 from eval.systems.question import question_of
+from eval.systems.ranking import ABREAST
 from eval.systems.search import CaseSearch, SharedSearch
+from eval.systems.tasks import together
 from service.answer.rerank import as_read
 from service.answer.retrieve import retrieve
 from service.domain import Trace
@@ -50,17 +52,21 @@ class List:
 async def gathered(settings: Settings, asked: Asked, progress: Callable[[str, int, int], None]) -> list[List]:
     """Search every question of one forum; raises as open_index and searching do."""
     cases = (*asked.own, *asked.foreign)
-    found = []
+    found: dict[str, List] = {}
     async with open_index(settings, asked.dataset, progress=progress) as at:
         vectors = QueryVectors(at.embedder, settings.home / "eval" / "vectors")
         search = SharedSearch(SearchStore(at.pool))
         apart = await open_systems(at, APART, vectors, Followups.FULL)
-        for done, case in enumerate(cases):
-            progress(asked.dataset.name, done, len(cases))
-            others = {system.name: await system.rank(case) for system in apart} if case.answerable else {}
-            found.append(await _list(case, asked.dataset.name, vectors, search, others, settings.retrieval))
-    progress(asked.dataset.name, len(cases), len(cases))
-    return found
+        waiting = iter(cases)
+
+        async def search_in_turn() -> None:
+            for case in waiting:
+                others = {system.name: await system.rank(case) for system in apart} if case.answerable else {}
+                found[case.id] = await _list(case, asked.dataset.name, vectors, search, others, settings.retrieval)
+                progress(asked.dataset.name, len(found), len(cases))
+
+        await together(*(search_in_turn() for _ in range(ABREAST)))
+    return [found[case.id] for case in cases]
 
 
 async def _list(
