@@ -40,6 +40,7 @@ ACTIVATION = Gauge(
     "1 for how the configuration in use stands to the one that was tested and switched on, else 0.",
     ["state"],
 )
+CHECKS = Counter("ariane_checks", "Checks of a draft by the language model: passed, failed, or not made.", ["result"])
 COMPLETIONS = Counter("ariane_completions", "Drafts of the language model by what became of them.", ["result"])
 
 

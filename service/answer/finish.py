@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from service.answer.abstain import asked, with_new_topic
+from service.answer.checking import Written
 from service.answer.markup.audit import faults
 from service.answer.markup.links import links
 from service.answer.messages import Message, message
 from service.answer.sanitize import LONGEST_POST, clean, sanitize
-from service.domain import Answer, Draft, Question, Result, Source, Trace, Zone
+from service.domain import Answer, Question, Result, Source, Trace, Zone
 
 NEAREST_THREADS = 3
 
@@ -21,17 +22,14 @@ def warm_up() -> None:
     faults(clean("See a::b, example.org and a@example.org [[1]].", sources=1), set())
 
 
-def finish(
-    question: Question,
-    draft: Draft | None,
-    sources: tuple[Source, ...],
-    zone: Zone,
-    trace: Trace,
-    *,
-    base_url: str,
-    seed: int,
-) -> Answer:
-    """The sanitized draft; without one that cites, the list of sources; in the weak zone after the caution."""
+def finish(question: Question, written: Written, zone: Zone, trace: Trace, *, base_url: str, seed: int) -> Answer:
+    """The sanitized draft; without one that cites, the list of sources; in the weak zone after the caution.
+
+    Where drafts were written and none held, the limit is told.
+    """
+    draft, sources = written.draft, written.sources
+    if written.limit:
+        return _limit(question, sources, zone, trace, base_url=base_url, seed=seed)
     caution = message(Message.CAUTION, question.lang, seed) if zone is Zone.WEAK else ""
     if draft:
         longest = LONGEST_POST - RESERVED_CHARS
@@ -54,12 +52,14 @@ def finish(
     return Answer(Result.ANSWERED, text, zone, trace.mode, sources, tuple(source.n for source in sources))
 
 
-def limit(question: Question, sources: tuple[Source, ...], trace: Trace, *, base_url: str, seed: int) -> Answer:
+def _limit(
+    question: Question, sources: tuple[Source, ...], zone: Zone, trace: Trace, *, base_url: str, seed: int
+) -> Answer:
     """What is said in place of drafts that didn't hold: so, and the nearest threads; nothing of the drafts."""
     nearest = sources[:NEAREST_THREADS]
     intro = message(Message.LIMIT, question.lang, seed, question=asked(question))
     text = with_new_topic(f"{intro}\n\n{_link_list(nearest, base_url)}", question, base_url, seed=seed)
-    return Answer(Result.ABSTAINED, text, trace.zone, trace.mode, sources, tuple(source.n for source in nearest))
+    return Answer(Result.ABSTAINED, text, zone, trace.mode, sources, tuple(source.n for source in nearest))
 
 
 def _source_list(question: Question, sources: tuple[Source, ...], base_url: str, seed: int) -> str:

@@ -12,8 +12,8 @@ from enum import StrEnum
 
 from service.answer.markup.reasoning import strip_hidden
 from service.answer.ports import Answerer, ChatModel
-from service.answer.prompt import PromptBudget, build_prompt, less_evidence, system_text
-from service.domain import Completion, Draft, Question, Source, Zone
+from service.answer.prompt import Prompt, PromptBudget, build_prompt, less_evidence, system_text
+from service.domain import Completion, Draft, Question, Source, Spent, Zone
 from service.errors import Misconfigured, Rejected, Transient
 from service.telemetry import COMPLETIONS, log, went_without
 
@@ -60,14 +60,24 @@ class Allowance:
 
     def allows(self, seconds: float = 0.0) -> bool:
         """Whether one more call of that length may begin."""
-        return self.calls > 0 and self.until - self.clock() > seconds
+        return self.calls > 0 and self.seconds > seconds
+
+    @property
+    def seconds(self) -> float:
+        """What is left of the time."""
+        return self.until - self.clock()
 
     def spend(self) -> float:
         """Take one call; returns how many seconds it may last. Raises Transient when no call or no time is left."""
         if not self.allows():
             raise Transient("this question has used up its model calls or its time")
         self.calls -= 1
-        return self.until - self.clock()
+        return self.seconds
+
+
+def allowed(calls: int, seconds: float, spent: Spent, clock: Callable[[], float]) -> Allowance:
+    """What is left to a question of its calls and seconds."""
+    return Allowance(calls - spent.calls, clock() + seconds - spent.seconds, clock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,7 @@ class Attempt:
 
     text: str
     shown: tuple[int, ...]
+    chars: int
     fault: Fault | None
 
 
@@ -114,8 +125,7 @@ class GeneratedAnswerer:
         capped then is cut after its last full sentence that cites.
         """
         options, started = self._options, self._clock()
-        left = options.deadline_seconds - question.spent.seconds
-        allowance = Allowance(options.max_calls - question.spent.calls, started + left, self._clock)
+        allowance = allowed(options.max_calls, options.deadline_seconds, question.spent, self._clock)
         room = self._model.window_tokens - options.answer_tokens
         budget = PromptBudget(room, options.evidence_tokens, options.source_chars)
         notes: tuple[str, ...] = ()
@@ -125,11 +135,13 @@ class GeneratedAnswerer:
         if attempt.fault and allowance.allows((self._clock() - started) / 2):
             notes = (f"retried_{attempt.fault}",)
             attempt = await self._attempt(question, sources, zone, less_evidence(budget), allowance)
+        text = attempt.text
         if attempt.fault is Fault.CAPPED and (text := cut_after_citation(attempt.text, attempt.shown)):
-            return Draft(text, options.model, attempt.shown, (*notes, "cut_after_citation"), question.lang, told)
-        if attempt.fault:
+            notes = (*notes, "cut_after_citation")
+        elif attempt.fault:
             raise Rejected(f"{options.model} gave no usable draft: {attempt.fault}", status=422)
-        return Draft(attempt.text, options.model, attempt.shown, notes, question.lang, told)
+        spent = Spent(options.max_calls - allowance.calls, options.deadline_seconds - allowance.seconds)
+        return Draft(text, options.model, attempt.shown, notes, question.lang, told, attempt.chars, spent)
 
     async def _attempt(
         self, question: Question, sources: Sequence[Source], zone: Zone, budget: PromptBudget, allowance: Allowance
@@ -150,20 +162,20 @@ class GeneratedAnswerer:
             if exc.status != 413:
                 raise
             log.warning("prompt_cut", error=str(exc))
-            attempt = Attempt("", prompt.shown, Fault.PROMPT_CUT)
+            attempt = Attempt("", prompt.shown, prompt.chars, Fault.PROMPT_CUT)
         else:
-            attempt = _read(completion, prompt.shown, delimiter)
+            attempt = _read(completion, prompt, delimiter)
         COMPLETIONS.labels(attempt.fault or "ok").inc()
         return attempt
 
 
-def _read(completion: Completion, shown: tuple[int, ...], delimiter: str) -> Attempt:
+def _read(completion: Completion, prompt: Prompt, delimiter: str) -> Attempt:
     """The completion without thinking, wherever it stands, and without the prompt's fences."""
     spoken = strip_hidden(completion.text, Counter())
     text = "\n".join(line for line in spoken.split("\n") if delimiter.lower() not in line.lower()).strip()
     if not text:
-        return Attempt(text, shown, Fault.EMPTY)
-    return Attempt(text, shown, Fault.CAPPED if completion.truncated else None)
+        return Attempt(text, prompt.shown, prompt.chars, Fault.EMPTY)
+    return Attempt(text, prompt.shown, prompt.chars, Fault.CAPPED if completion.truncated else None)
 
 
 def cut_after_citation(text: str, numbers: Collection[int]) -> str:

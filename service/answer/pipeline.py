@@ -1,15 +1,17 @@
 """The stages from a question to the text of an answer, one line each."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from service.answer.abstain import abstention
+from service.answer.checking import Checker, Checking, Written
 from service.answer.condense.condenser import Condenser, RuleCondenser
 from service.answer.evidence import number_sources
 from service.answer.ports import Answerer, DetectLanguage, QueryEmbedder, Reranker, Search, SentenceEmbedder
 from service.answer.rerank import rerank
 from service.answer.retrieve import retrieve
-from service.domain import Answer, Draft, PostId, Question, Source, Trace, Zone
+from service.domain import Answer, Candidate, Draft, PostId, Question, Source, Trace, Zone
 from service.errors import Misconfigured, Rejected, Transient
 from service.lexer import query_lexemes
 from service.settings import RetrievalSettings
@@ -29,6 +31,7 @@ class Stages:
     base_url: str
     condenser: Condenser = field(default_factory=RuleCondenser)
     sentences: SentenceEmbedder | None = None
+    checker: Checker | None = None
 
 
 async def answer(
@@ -55,21 +58,24 @@ async def answer(
         return _counted(abstention(question, trace, sources, base_url=stages.base_url, seed=seed))
     with timed("generate", timings):
         draft = await _draft(question, sources, ranked.zone, stages.answerer, trace)
+    written = Written(draft, sources)
     if draft and draft.lang is not None:  # quotes are their own support
         with timed("check", timings):
-            from service.answer.verify import hold
+            from service.answer.checked import checked  # slow to import: see `warm_up`
 
-            held = await hold(question, draft, sources, stages.sentences, trace, seed=seed)
-            draft = held.draft if held.stands else None
+            checking = Checking(stages.answerer, stages.checker, stages.sentences)
+            again = partial(_search_again, question, known, without, stages, trace)
+            written = await checked(question, draft, sources, ranked.zone, checking, again, trace, seed=seed)
+    trace.sources = written.sources
     with timed("sanitize", timings):
-        from service.answer.finish import finish  # slow to import: see `warm_up`
+        from service.answer.finish import finish
 
-        return _counted(finish(question, draft, sources, ranked.zone, trace, base_url=stages.base_url, seed=seed))
+        return _counted(finish(question, written, ranked.zone, trace, base_url=stages.base_url, seed=seed))
 
 
 def warm_up() -> None:
     """Import and compile what the last stage uses (0.2 s): best in a thread, while the models work."""
-    from service.answer import finish
+    from service.answer import checked, finish  # noqa: F401 # the check only has to be imported
 
     finish.warm_up()
 
@@ -101,6 +107,27 @@ async def _draft(
     trace.draft, trace.drafted_by = draft.text, draft.by
     trace.notes.extend(draft.notes)
     return draft
+
+
+async def _search_again(
+    question: Question,
+    known: Sequence[Candidate],
+    without: Collection[PostId],
+    stages: Stages,
+    trace: Trace,
+    missing: str,
+) -> tuple[Source, ...]:
+    """The evidence once more, with what a search for `missing` finds; how sure the first was of it stays."""
+    zone, mode, queries = trace.zone, trace.mode, trace.queries
+    found = await retrieve(
+        replace(question, text=missing, condensed=""), stages.embedder, stages.search, stages.settings, trace
+    )
+    every = {one.post_id: one for one in (*found, *known) if one.post_id not in without}
+    wanted = replace(question, condensed=f"{question.scored}\n{missing}")
+    floor = stages.embedder.profile.cosine_floor
+    ranked = await rerank(wanted, list(every.values()), stages.reranker, stages.settings, floor, trace)
+    trace.zone, trace.mode, trace.queries = zone, mode, [*queries, missing]
+    return number_sources(ranked.candidates, query_lexemes(wanted.scored), stages.settings.evidence_chars)
 
 
 def _counted(answered: Answer) -> Answer:

@@ -41,11 +41,15 @@ class PromptBudget:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt within its budget; `shown` are the numbers of the sources in it, `tokens` its estimated length."""
+    """A prompt within its budget; `shown` are the numbers of the sources in it, `tokens` its estimated length.
+
+    `chars` is the most that it shows of a source.
+    """
 
     messages: tuple[ChatMessage, ...]
     shown: tuple[int, ...]
     tokens: int
+    chars: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +118,20 @@ def build_prompt(
         messages = (system, ChatMessage(Role.USER, user(evidence, shown)))
         tokens = length(*(one.content for one in messages))
         if tokens <= budget.prompt_tokens:
-            return Prompt(messages, shown, tokens)
+            return Prompt(messages, shown, tokens, chars)
     raise Rejected(
         f"no source fits in a prompt of {budget.prompt_tokens} tokens with {budget.evidence_tokens} of evidence: "
         "give the model a larger context",
         status=413,
     )
+
+
+def shown_sources(question: Question, sources: Sequence[Source], chars: int, delimiter: str) -> list[str]:
+    """The sources word for word as `build_prompt` shows them at `chars` characters each."""
+    lang = question.lang if question.lang in languages() else ENGLISH
+    wanted = frozenset(query_lexemes(question.scored))
+    read = (_Read(one, as_data(one.title, delimiter), as_data(one.excerpt, delimiter)) for one in sources)
+    return [one.rendered(wanted, chars, lang, delimiter) for one in read]
 
 
 def less_evidence(budget: PromptBudget) -> PromptBudget:

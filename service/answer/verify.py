@@ -52,13 +52,19 @@ async def hold(
     return Held(replace(draft, text=write(kept, lambda n: f"[[{n}]]")), bool(citations(kept)), judged)
 
 
+def cites(draft: Draft, sources: Sequence[Source]) -> bool:
+    """Whether the draft cites any source that it was shown."""
+    shown = len(sources) if draft.shown is None else len(draft.shown)
+    return bool(citations(clean_blocks(draft.text, shown, draft.prompt, Counter())))
+
+
 def _by_words(
     question: Question, draft: Draft, shown: Sequence[Source], removed: Counter[str]
 ) -> tuple[tuple[Block, ...], dict[Claim, Judgement], dict[Claim, Compared]]:
     """The cleaned draft, each claim judged without vectors, and what vectors may still tell."""
     blocks = clean_blocks(draft.text, len(shown), draft.prompt, removed)
     read = [read_source(source, question.lang) for source in shown]
-    asked = f"{question.title} {question.text}"
+    asked = f"{question.title} {question.text} {question.condensed}"
     judged: dict[Claim, Judgement] = {}
     unclear: dict[Claim, Compared] = {}
     for claim in claims(blocks):
@@ -86,7 +92,7 @@ async def _by_vectors(
         log.warning("checked_by_words_alone", error=str(exc))
         return {}
     read = [read_source(source, question.lang) for source in shown]
-    asked = f"{question.title} {question.text}"
+    asked = f"{question.title} {question.text} {question.condensed}"
     return {
         claim: judge(claim.text, _cited(claim, read), asked, own=claim.own, near=closeness(one, vectors))
         for claim, one in list(unclear.items())[: len(compared)]

@@ -5,15 +5,9 @@ from service.domain.answers import (
     Before,
     Candidate,
     Draft,
-    Duplicate,
     Mode,
-    Outcome,
-    Posted,
     Question,
     Result,
-    Shadowed,
-    Skipped,
-    SkipReason,
     Source,
     Spent,
     TopicHit,
@@ -52,6 +46,7 @@ from service.domain.models import (
     Vector,
     ZoneModel,
 )
+from service.domain.outcomes import Duplicate, Outcome, Posted, Shadowed, Skipped, SkipReason
 from service.domain.runs import EvaluationRun, Part, RunKind, Signature, StoredRun
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""A question on its way to an answer, and what became of it: evidence, draft, answer, trace, outcome."""
+"""A question on its way to an answer: evidence, draft, answer, trace."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a question has used up, before its draft, of its model calls and of their seconds."""
+    """What a question has used up so far of its model calls and of their seconds."""
 
     calls: int = 0
     seconds: float = 0.0
@@ -138,7 +138,8 @@ class Draft:
 
     `shown` are the numbers of the sources it was written from, the first ones: all when None. `notes` go to the trace.
     `lang` is the language it has to be in: none for quotes, which keep the language of their posts. `prompt` is the
-    fixed part of what the model was told, of which nothing may be posted.
+    fixed part of what the model was told, of which nothing may be posted. `chars` is how much of each source it was
+    shown, `spent` what the question has used up with it; both are a model's.
     """
 
     text: str
@@ -147,6 +148,8 @@ class Draft:
     notes: tuple[str, ...] = ()
     lang: Lang | None = None
     prompt: str = ""
+    chars: int = 0
+    spent: Spent = Spent()
 
 
 class Result(StrEnum):
@@ -173,7 +176,11 @@ class Answer:
 
 @dataclass(slots=True)
 class Trace:
-    """What happened to one question, stage by stage: what moderators see and what evaluation replays."""
+    """What happened to one question, stage by stage: what moderators see and what evaluation replays.
+
+    `checks` tells of each check of a draft by the model whether it passed, why it failed, or why it wasn't made;
+    `draft` is the last private draft, `first_draft` the one that failed before it.
+    """
 
     queries: list[str] = field(default_factory=list)
     lang: str = ""
@@ -183,70 +190,8 @@ class Trace:
     sources: Sequence[Source] = ()
     draft: str = ""
     drafted_by: str = ""
+    first_draft: str = ""
+    checks: list[str] = field(default_factory=list)
     removed: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     timings_ms: dict[str, float] = field(default_factory=dict)
-
-
-class SkipReason(StrEnum):
-    """Why a post got no answer; the same words in metrics and traces."""
-
-    NOT_ADDRESSED = "not_addressed"
-    OWN_POST = "own_post"
-    KNOWN_BOT = "known_bot"
-    SYSTEM_USER = "system_user"
-    STAGED_USER = "staged_user"
-    WHISPER = "whisper"
-    SMALL_ACTION = "small_action"
-    MODERATOR_ACTION = "moderator_action"
-    PRIVATE = "private"
-    POST_GONE = "post_gone"
-    POST_HIDDEN = "post_hidden"
-    TOPIC_GONE = "topic_gone"
-    TOPIC_CLOSED = "topic_closed"
-    MENTION_IN_QUOTE = "mention_in_quote"
-    MENTION_IN_CODE = "mention_in_code"
-    MENTION_IN_ONEBOX = "mention_in_onebox"
-    MENTION_IN_ELIDED = "mention_in_elided"
-    THANKS = "thanks"
-    HELP_GIVEN = "help_given"
-    ANSWERING_OFF = "answering_off"
-    PIPELINE_OFF = "posts_pipeline_off"
-    MEMBER_LIMIT = "member_limit"
-    TOPIC_LIMIT = "topic_limit"
-    HOURLY_LIMIT = "hourly_limit"
-    SOURCE_GONE = "source_gone"
-    FORUM_REFUSED = "forum_refused"
-    FORUM_FORBIDS = "forum_forbids"
-    TOO_OLD = "too_old"
-    GIVEN_UP = "given_up"
-
-
-@dataclass(frozen=True, slots=True)
-class Posted:
-    """One reply is on the forum, or waits for approval there (`enqueued`, then without a post id)."""
-
-    result: Result
-    reply_post_id: PostId | None
-    enqueued: bool = False
-    adopted: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Shadowed:
-    """The answer was computed and kept, not posted."""
-
-    result: Result
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    reason: SkipReason
-
-
-@dataclass(frozen=True, slots=True)
-class Duplicate:
-    """This post already has its answer."""
-
-
-Outcome = Posted | Shadowed | Skipped | Duplicate

@@ -52,6 +52,8 @@ def _trace(stored: dict[str, Any]) -> Trace:
         sources=tuple(_source(source) for source in stored.get("sources", [])),
         draft=stored.get("draft", ""),
         drafted_by=stored.get("drafted_by", ""),
+        first_draft=stored.get("first_draft", ""),
+        checks=stored.get("checks", []),
         removed=stored.get("removed", {}),
         notes=stored.get("notes", []),
         timings_ms=stored.get("timings_ms", {}),

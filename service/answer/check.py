@@ -1,0 +1,151 @@
+"""The language model's check of a draft: the same model, the same excerpts at the same length (spec A3)."""
+
+import asyncio
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from service.answer.checking import Checked, DraftFault, Verdict
+from service.answer.generate import allowed, new_delimiter
+from service.answer.markup.invisible import strip_invisible
+from service.answer.markup.reasoning import strip_hidden
+from service.answer.ports import ChatModel
+from service.answer.prompt import as_data, languages, render, shown_sources
+from service.domain import ENGLISH, ChatMessage, Draft, Question, Role, Source, Spent
+from service.errors import Misconfigured, Rejected, Transient
+from service.telemetry import went_without
+
+TOKENS = 250
+MOST_SENTENCES = 40
+MOST_MISSING = 3
+QUERY_CHARS = 200
+EARLIER_ANSWERS = 2
+EARLIER_CHARS = 1_000
+LEAST_SHARE = 0.5
+"""A check begins while this share of the draft's own time is left: reading takes most of it, and it writes little."""
+
+Query = Annotated[str, StringConstraints(strip_whitespace=True, max_length=QUERY_CHARS)]
+
+
+class Told(BaseModel):
+    """What the model answers, as its JSON schema: any other shape is no verdict."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    answers: bool
+    unsupported: Annotated[list[Annotated[int, Field(ge=1, le=MOST_SENTENCES)]], Field(max_length=MOST_SENTENCES)]
+    repeats: bool
+    about_itself: bool
+    missing: Annotated[list[Query], Field(max_length=MOST_MISSING)]
+
+    def verdict(self) -> Verdict:
+        faults = {
+            DraftFault.OFF_QUESTION: not self.answers,
+            DraftFault.UNSUPPORTED: bool(self.unsupported),
+            DraftFault.REPEATS: self.repeats,
+            DraftFault.ABOUT_ITSELF: self.about_itself,
+        }
+        missing = tuple(query for one in self.missing if (query := " ".join(one.split())))
+        return Verdict(frozenset(fault for fault, so in faults.items() if so), missing)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """The deadline and the cap are those of all model calls of one question."""
+
+    deadline_seconds: float = 120.0
+    max_calls: int = 4
+
+
+class ModelChecker:
+    """Checker on a ChatModel."""
+
+    def __init__(
+        self,
+        model: ChatModel,
+        count_tokens: Callable[[str], float],
+        options: CheckOptions,
+        *,
+        delimiter: Callable[[], str] = new_delimiter,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`count_tokens` estimates on the safe side, as the model's adapter does."""
+        self._model = model
+        self._count_tokens = count_tokens
+        self._options = options
+        self._delimiter = delimiter
+        self._clock = clock
+
+    def allows(self, spent: Spent, seconds: float) -> bool:
+        return allowed(self._options.max_calls, self._options.deadline_seconds, spent, self._clock).allows(seconds)
+
+    async def check(
+        self, question: Question, draft: Draft, sentences: Sequence[str], sources: Sequence[Source]
+    ) -> Checked:
+        """Not made: when no call or too little time is left, the prompt has no room, or the model fails or rambles."""
+        spent = draft.spent
+        if not self.allows(spent, LEAST_SHARE * (spent.seconds - question.spent.seconds)):
+            return Checked(None, spent, "no time")
+        if len(sentences) > MOST_SENTENCES:
+            return Checked(None, spent, "too many sentences")
+        prompt = await asyncio.to_thread(check_prompt, question, draft, sentences, sources, self._delimiter())
+        if math.ceil(sum(self._count_tokens(one.content) for one in prompt)) + TOKENS > self._model.window_tokens:
+            return Checked(None, spent, "no room")
+        allowance = allowed(self._options.max_calls, self._options.deadline_seconds, spent, self._clock)
+        schema = Told.model_json_schema()
+        try:
+            completion = await self._model.complete(
+                prompt, max_tokens=TOKENS, temperature=0.0, timeout_seconds=allowance.spend(), schema=schema
+            )
+        except (Transient, Rejected, Misconfigured) as exc:
+            went_without("check", exc)
+            verdict, fault = None, "model down"
+        else:
+            verdict = read_verdict(completion.text, len(sentences))
+            fault = "" if verdict else "no verdict"
+        after = replace(
+            spent,
+            calls=self._options.max_calls - allowance.calls,
+            seconds=self._options.deadline_seconds - allowance.seconds,
+        )
+        return Checked(verdict, after, fault)
+
+
+def check_prompt(
+    question: Question, draft: Draft, sentences: Sequence[str], sources: Sequence[Source], delimiter: str
+) -> tuple[ChatMessage, ...]:
+    """The fixed instructions, then the sources as the writer saw them, the question, and the draft by its sentences."""
+    lang = question.lang if question.lang in languages() else ENGLISH
+    earlier = [text for role, text in question.history if role == "bot"][-EARLIER_ANSWERS:]
+
+    def told(text: str) -> str:
+        return as_data(text, delimiter).strip()
+
+    shown = sources if draft.shown is None else sources[: len(draft.shown)]
+    data = render(
+        "check_draft",
+        lang,
+        delimiter=delimiter,
+        sources=shown_sources(question, shown, draft.chars, delimiter),
+        title=told(question.title),
+        text=told(question.text),
+        in_full=told(question.condensed),
+        earlier=[told(text[:EARLIER_CHARS]) for text in earlier],
+        sentences=[told(sentence) for sentence in sentences],
+    )
+    return ChatMessage(Role.SYSTEM, render("check", lang)), ChatMessage(Role.USER, data)
+
+
+def read_verdict(completion: str, sentences: int) -> Verdict | None:
+    """The verdict in a completion on so many sentences; None for anything but JSON of the schema about them. Total."""
+    text = strip_hidden(strip_invisible(completion)[0], Counter()).strip()
+    try:
+        told = Told.model_validate_json(text.removeprefix("```json").removeprefix("```").removesuffix("```"))
+    except ValidationError:
+        return None
+    return told.verdict() if max(told.unsupported, default=0) <= sentences else None
