@@ -2,7 +2,7 @@
 
 import json
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from service.domain import (
     Draft,
     Lang,
     Mode,
+    PostId,
     Question,
     Result,
     Trace,
@@ -103,7 +104,12 @@ def failing(fault: str = DraftFault.UNSUPPORTED, *missing: str) -> dict[str, Any
 
 
 async def ask(
-    model: Model, *, question: Question = QUESTION, top: float = 3.0, **limits: Any
+    model: Model,
+    *,
+    question: Question = QUESTION,
+    top: float = 3.0,
+    without: Collection[PostId] = (),
+    **limits: Any,
 ) -> tuple[Answer, Trace, World]:
     world = World(
         candidates=[candidate(n, body=body) for n, body in enumerate(BODIES, start=1)],
@@ -113,7 +119,7 @@ async def ask(
     checker: Checker = ModelChecker(model, chat_tokens, CheckOptions(**limits), clock=model.clock)
     trace = Trace()
     stages = replace(world.stages, answerer=made, checker=checker)
-    return await answer(question, stages, trace, seed=0), trace, world
+    return await answer(question, stages, trace, seed=0, without=without), trace, world
 
 
 def counted(result: str) -> float:
@@ -162,6 +168,11 @@ async def test_two_failures_end_in_the_limit_with_the_nearest_threads(fault: str
     assert_limit(told)
     assert trace.checks == [f"failed: {fault}"] * 2
     assert (trace.first_draft, trace.draft) == (FIRST, SECOND)
+
+
+async def test_the_second_search_leaves_out_what_the_first_had_to() -> None:
+    told, _, _ = await ask(Model(deque([failing()])), without={PostId(2)})
+    assert {source.post_id for source in told.sources} == {1, 3}
 
 
 async def test_in_the_weak_zone_coming_near_is_enough() -> None:
