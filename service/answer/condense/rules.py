@@ -14,7 +14,7 @@ from service.answer.condense.dependence import (
 from service.answer.markup.invisible import strip_invisible
 from service.lexer import lexemes
 
-VERSION = "rules 1"
+VERSION = "rules 2"
 """Of what the rules make of a message, for the signature of a configuration."""
 MIN_CHARS = 3
 MAX_CHARS = 300
@@ -31,7 +31,7 @@ NAMES = 2
 """Names taken from the bot's answer. More of them thin out the question (docs/eval, Follow-ups)."""
 NAME_CHARS = 40
 LEAST_WORDS = 2
-"""Content words of an earlier turn that says something."""
+"""Content words of an earlier turn that says something, if it isn't a question."""
 
 Turns = Sequence[tuple[str, str]]
 """(role, text), oldest first: "user" for every human, "bot" for us, "title" for the topic's title."""
@@ -93,6 +93,9 @@ def _carried_over(message: str, turns: Turns) -> str:
     if not subject and not names:
         return ""
     full = " ".join((said, *subject, *names))
+    # What is asked counts twice beside what is only carried over, as query2doc does (Wang, Yang and Wei 2023).
+    if len(full) + len(said) < MAX_CHARS:
+        full = f"{said} {full}"
     return full if len(full) >= MIN_CHARS else ""
 
 
@@ -108,14 +111,15 @@ def _earlier(turns: Turns) -> tuple[list[str], int]:
             continue
         humans += role == "user"
         turn = clean(text)
-        if len(lexemes(without_courtesy(turn))) < LEAST_WORDS:
+        words = len(lexemes(without_courtesy(turn)))
+        if words < (1 if "?" in turn else LEAST_WORDS):
             continue
         how = dependence(turn)
         gists.append(_gist(without_marker(turn) if how is Dependence.NEW_SUBJECT else without_connective(turn)))
         since = place
         if how is not Dependence.LEANS and role == "user":
             break
-    return gists, since
+    return gists, since if gists else 0
 
 
 def _gist(turn: str) -> str:
