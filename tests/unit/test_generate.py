@@ -26,7 +26,7 @@ from service.answer.markup.links import post_url
 from service.answer.pipeline import answer
 from service.answer.ports import Answerer, ChatModel
 from service.answer.prompt import system_text
-from service.domain import ENGLISH, Answer, ChatMessage, Completion, Question, Result, Source, Trace, Zone
+from service.domain import ENGLISH, Answer, ChatMessage, Completion, Question, Result, Source, Spent, Trace, Zone
 from service.errors import ArianeError, Busy, Misconfigured, Rejected, Transient
 from service.inference.tokens import chat_tokens
 from tests.fakes.answering import BASE_URL, FakeAnswerer, FakeReranker, World, candidate
@@ -201,6 +201,15 @@ async def test_the_only_call_allowed_is_kept_if_it_can_be_cut() -> None:
     model = telling(completion(GOOD + " And then", truncated=True))
     draft = await answerer(model, max_calls=1).draft(QUESTION, SOURCES, Zone.NORMAL)
     assert (draft.text, draft.notes, len(model.prompts)) == (GOOD, ("cut_after_citation",), 1)
+
+
+async def test_what_condensing_took_is_no_longer_there_for_the_draft() -> None:
+    asked = replace(QUESTION, spent=Spent(1, 50.0))
+    model = telling(completion(""))
+    await answerer(model, max_calls=3, deadline_seconds=120.0).draft(asked, SOURCES, Zone.NORMAL)
+    assert (len(model.prompts), model.timeouts[0]) == (2, 70.0)
+    with pytest.raises(Transient):
+        await answerer(telling(), max_calls=1).draft(asked, SOURCES, Zone.NORMAL)
 
 
 def test_an_allowance_is_spent() -> None:

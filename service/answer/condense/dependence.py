@@ -58,7 +58,7 @@ _POINTER = re.compile(
         | too(?=\W*$|[,;]) | him|her|she|he
         | [cç]a|cela|celui|celles?|ceux|lequel|laquelle|lesquels|lesquelles|dedans|dessus|dessous|pareil(?:le)?s?
         | non\ plus | (?<!-)(?:ils|elles?)
-        | (?<!-)il(?!\ (?:existe|faut|y\ a|pleut|g[eè]le|fait|est\ (?:possible|vrai|normal)))
+        | (?<!-)il(?!\ (?:n'y|ne|existe|faut|y\ a|pleut|g[eè]le|fait|est\ (?:possible|vrai|normal)))
         | (?:le|la|les)\ m[eê]mes?|l'autre|les\ autres | aussi(?=\W*$|[,;])
         | (?:je|tu|on|nous|vous|ne)\ (?:le|la|les|lui|leur|en|y|l'\w+)\b | (?:j|t|m|n|l|d)'(?:en|y)(?!\ a\b)
     )\b""",
@@ -85,7 +85,8 @@ def dependence(text: str) -> Dependence:
     words = len(lexemes(said))
     if words >= MANY:
         return Dependence.ALONE
-    points = any(len(lexemes(said[: found.start()])) < ANTECEDENT for found in _POINTER.finditer(said))
+    pointer = _POINTER.search(said)
+    points = pointer is not None and len(lexemes(said[: pointer.start()])) < ANTECEDENT
     return Dependence.LEANS if words <= FEW or points or _OPENING.match(said) else Dependence.ALONE
 
 
