@@ -25,18 +25,18 @@ WITH asked AS (
     SELECT lexeme, ln(1 + (greatest(%(posts)s, posts) - posts + 0.5::float8) / (posts + 0.5::float8)) AS idf
     FROM document_frequencies WHERE lexeme = ANY(%(lexemes)s) AND posts > 0
     ORDER BY posts, lexeme LIMIT %(words)s
-), held AS (
+), held AS MATERIALIZED (
     SELECT topic_id, post_id, lexeme, idf, tf, postings.length
     FROM asked JOIN postings USING (lexeme) JOIN public_posts USING (post_id, topic_id)
     WHERE NOT (topic_id = %(asking_topic)s AND post_number >= %(from_number)s)
       AND NOT (topic_id = %(left_topic)s AND post_number = %(left_number)s)
-), lengths AS (
+), lengths AS MATERIALIZED (
     SELECT topic_id, sum(length)::float8 AS length FROM posts
     WHERE refusal IS NULL AND topic_id IN (SELECT topic_id FROM held)
       AND NOT (topic_id = %(asking_topic)s AND post_number >= %(from_number)s)
       AND NOT (topic_id = %(left_topic)s AND post_number = %(left_number)s)
     GROUP BY topic_id
-), scored AS (
+), scored AS MATERIALIZED (
     SELECT topic_id, array_agg(lexeme ORDER BY lexeme) AS words, array_agg(idf ORDER BY lexeme) AS weights,
            sum(idf * tf * (%(k1)s::float8 + 1) / (
                tf + %(k1)s::float8 * (1 - %(b)s::float8 + %(b)s::float8 * length / %(topic_length)s::float8)
@@ -44,7 +44,7 @@ WITH asked AS (
     FROM (SELECT topic_id, lexeme, idf, sum(tf)::float8 AS tf FROM held GROUP BY topic_id, lexeme, idf) AS counted
     JOIN lengths USING (topic_id)
     GROUP BY topic_id ORDER BY bm25 DESC, topic_id LIMIT %(limit)s
-), best AS (
+), best AS MATERIALIZED (
     SELECT DISTINCT ON (topic_id) topic_id, post_id
     FROM (
         SELECT topic_id, post_id, sum(idf * tf * (%(k1)s::float8 + 1) / (
@@ -52,9 +52,11 @@ WITH asked AS (
         )) AS score
         FROM held JOIN scored USING (topic_id) GROUP BY topic_id, post_id
     ) AS posts_of ORDER BY topic_id, score DESC, post_id
+), chosen AS MATERIALIZED (
+    SELECT post_id, bm25, words, weights FROM scored JOIN best USING (topic_id)
 )
-SELECT public_posts.*, bm25, words, weights, (SELECT sum(idf) FROM asked) AS asked
-FROM scored JOIN best USING (topic_id) JOIN public_posts USING (topic_id, post_id) ORDER BY bm25 DESC, topic_id
+SELECT public.*, bm25, words, weights, (SELECT sum(idf) FROM asked) AS asked
+FROM chosen JOIN public_posts AS public USING (post_id) ORDER BY bm25 DESC, public.topic_id
 """
 
 
