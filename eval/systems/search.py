@@ -114,19 +114,17 @@ class CaseSearch:
         vector: Vector | None,
         lexemes: Sequence[str],
         *,
-        rrf_k: int,
         exclude_from: Excluded = None,
     ) -> list[Candidate]:
         of_vector = None if vector is None else vector.tobytes()
         return await self._asked(
             "best posts",
-            (tuple(topics), profile.name, of_vector, tuple(lexemes), rrf_k, exclude_from, self.exclude_post),
+            (tuple(topics), profile.name, of_vector, tuple(lexemes), exclude_from, self.exclude_post),
             lambda: self.shared.store.best_posts(
                 topics,
                 profile,
                 vector,
                 lexemes,
-                rrf_k=rrf_k,
                 exclude_from=exclude_from,
                 exclude_post=self.exclude_post,
             ),

@@ -70,7 +70,6 @@ async def retrieve(
         chosen,
         embedder.profile,
         *given,
-        rrf_k=settings.rrf_k,
         exclude_from=question.exclude_from,
     )
     by_words = {hit.topic_id: hit.score for hit in rankings[0].get(Channel.TOPIC_KEYWORD, ())}

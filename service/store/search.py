@@ -161,14 +161,12 @@ class SearchStore:
         vector: Vector | None,
         lexemes: Sequence[str],
         *,
-        rrf_k: int,
         exclude_from: tuple[TopicId, int] | None = None,
         exclude_post: tuple[TopicId, int] | None = None,
     ) -> list[Candidate]:
-        """The best public post of each topic that has any, in no order, with its topic's scores but for `words`.
+        """The public post of each topic that is likeliest to answer, in no order, with the topic's scores but `words`.
 
-        Best by reciprocal rank fusion of cosine and BM25 within the topic; without a vector by BM25. Exclusions as
-        above.
+        By its words, and by not asking itself (topic_channels.ANSWERS). Exclusions as above.
         """
         async with connection(self._pool) as conn:
             given = await self._bm25.parameters(conn, lexemes) | _excluding(exclude_from, exclude_post)
@@ -179,7 +177,6 @@ class SearchStore:
                     "topic_ids": list(topics),
                     "profile_id": await find_profile(conn, profile),
                     "vector": None if vector is None else HalfVector(vector),
-                    "rrf_k": rrf_k,
                 },
             )
 

@@ -61,7 +61,8 @@ SELECT topic_id, 1 - distance AS score FROM (
 
 BEST_POSTS = """
 WITH of_topics AS MATERIALIZED (
-    SELECT post_id, topic_id FROM public_posts WHERE topic_id = ANY(%(topic_ids)s)
+    SELECT post_id, topic_id, post_number, left(body, %(read_chars)s) AS body FROM public_posts
+    WHERE topic_id = ANY(%(topic_ids)s)
       AND NOT (topic_id = %(asking_topic)s AND post_number BETWEEN %(from_number)s AND %(to_number)s)
 ), asked AS (
     SELECT lexeme, times * ln(1 + (greatest(%(posts)s, posts) - posts + 0.5::float8) / (posts + 0.5::float8)) AS weight
@@ -79,13 +80,14 @@ WITH of_topics AS MATERIALIZED (
     SELECT post_id, topic_id, cosine, bm25,
            max(cosine) OVER (PARTITION BY topic_id) AS topic_cosine,
            max(bm25) OVER (PARTITION BY topic_id) AS topic_bm25,
-           CASE WHEN cosine IS NULL THEN 0 ELSE
-               1 / (%(rrf_k)s::float8 + rank() OVER (PARTITION BY topic_id ORDER BY cosine DESC NULLS LAST)) END
-           + CASE WHEN bm25 IS NULL THEN 0 ELSE
-               1 / (%(rrf_k)s::float8 + rank() OVER (PARTITION BY topic_id ORDER BY bm25 DESC NULLS LAST)) END AS fused
+           coalesce(%(worded)s + %(words)s * bm25 / max(bm25) OVER (PARTITION BY topic_id), 0)
+           + %(asks)s * (length(body) - length(replace(body, '?', '')))
+             / (1 + length(body) - length(translate(body, '.?', '')))
+           + %(log_length)s * ln(1 + length(body)) + %(first)s * (post_number = 1)::int AS answers
     FROM of_topics LEFT JOIN near USING (post_id) LEFT JOIN worded USING (post_id)
 ), best AS (
-    SELECT DISTINCT ON (topic_id) * FROM ranked ORDER BY topic_id, fused DESC, cosine DESC NULLS LAST, post_id
+    SELECT DISTINCT ON (topic_id) post_id, topic_id, cosine, bm25, topic_cosine, topic_bm25 FROM ranked
+    ORDER BY topic_id, answers DESC, cosine DESC NULLS LAST, post_id
 ), own AS (
     SELECT topic_id, avg(embedding) AS mean FROM embeddings JOIN posts USING (post_id)
     WHERE profile_id = %(profile_id)s AND topic_id = %(asking_topic)s
@@ -102,6 +104,17 @@ LEFT JOIN topic_embeddings AS mean
 LEFT JOIN topic_embeddings AS first
     ON first.profile_id = %(profile_id)s AND first.grain = 'first' AND first.topic_id = public_posts.topic_id
 """
+
+ANSWERS = {"words": 1.7, "asks": -3.8, "log_length": 0.24, "first": -4.5, "worded": 2.0}
+"""What makes a post the one of its topic that answers: its BM25 as a share of the topic's highest, the share of its
+sentences that ask, the logarithm of its length, being the first post, which mostly asks. By conditional logistic
+regression within 408 topics of a forum: it then is the one that answers in 58 of 100 questions unseen, against 32 by
+BM25 and cosine fused, since the post that resembles a question most is the one that asks it. Cosine had no weight, and
+breaks ties. `worded`, for holding any word that is asked, changed nothing there; it keeps a "thanks!" from standing for
+its topic."""
+
+READ_CHARS = 3_000
+"""How much of a post is looked at for it."""
 
 SIMILAR = 0.4
 """Least similarity of trigrams of a word to the one that is meant: measured on the typos of a labelled forum."""
@@ -139,9 +152,10 @@ async def topics_by_vector(
 
 
 async def best_posts(conn: Connection, parameters: Mapping[str, Any]) -> list[Candidate]:
-    """Of each of these topics the public post that is best by cosine and BM25 together, in no order."""
+    """Of each of these topics the public post that is likeliest to answer (ANSWERS), in no order."""
+    given = {**parameters, **ANSWERS, "read_chars": READ_CHARS}
     async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(BEST_POSTS, parameters, prepare=False)
+        await cursor.execute(BEST_POSTS, given, prepare=False)
         return [_candidate(row) async for row in cursor]
 
 

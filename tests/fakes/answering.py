@@ -151,7 +151,6 @@ class FakeSearch:
         vector: Vector | None,
         lexemes: Sequence[str],
         *,
-        rrf_k: int,
         exclude_from: tuple[TopicId, int] | None = None,
         exclude_post: tuple[TopicId, int] | None = None,
     ) -> list[Candidate]:

@@ -209,40 +209,45 @@ async def test_what_is_excluded_is_no_part_of_the_asking_topic(corpus: CorpusSto
     means, firsts = await both(exclude_post=(TOPIC.id, 1))
     assert means[TOPIC.id] == pytest.approx(1, abs=1e-3)
     assert TOPIC.id not in firsts
-    [best] = await search.best_posts([TOPIC.id], PROFILE, asked, ["red"], rrf_k=60, exclude_post=(TOPIC.id, 1))
+    [best] = await search.best_posts([TOPIC.id], PROFILE, asked, ["red"], exclude_post=(TOPIC.id, 1))
     assert best.post_number == 2
     assert best.topic is not None
     assert (best.topic.mean, best.topic.first) == (pytest.approx(1, abs=1e-3), None)
 
 
-async def test_the_best_post_is_best_by_both_and_comes_with_its_topics_scores(
-    corpus: CorpusStore, search: SearchStore
-) -> None:
+async def test_the_post_that_answers_comes_with_its_topics_scores(corpus: CorpusStore, search: SearchStore) -> None:
+    """Not the first, which asks in the question's own words; nor one that asks again, nor a word of thanks."""
     posts = [
-        post_of(TOPIC.id, 1, body="red blue blue blue"),
-        post_of(TOPIC.id, 2, body="red red red"),
-        post_of(TOPIC.id, 3, body="green"),
+        post_of(TOPIC.id, 1, body="red red red red ?"),
+        post_of(TOPIC.id, 2, body="has anybody seen red and red and red ? really red ?"),
+        post_of(TOPIC.id, 3, body="paint it red on a dry day . wait . done ."),
+        post_of(TOPIC.id, 4, body="thanks"),
         post_of(OTHER.id, 1, body="green"),
+        post_of(THIRD.id, 1, body="how to get red with madder " * 15),
+        post_of(THIRD.id, 2, body="thanks"),
     ]
     await corpus.put_posts(posts)
-    vectors = [(1, 0.5, 0, 0), (1, 0.1, 0, 0), (1, 0, 0, 0), (0, 0, 1, 0)]
-    await corpus.put_passages(PROFILE, [passage(one.post, *v) for one, v in zip(posts, vectors, strict=True)])
-    found = await search.best_posts([TOPIC.id, OTHER.id], PROFILE, unit(1, 0, 0, 0), ["red"], rrf_k=60)
+    vectors = [(1, 0, 0, 0), (1, 0.1, 0, 0), (1, 0.5, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0)]
+    await corpus.put_passages(PROFILE, [passage(one.post, *v) for one, v in zip(posts, vectors, strict=False)])
+    found = await search.best_posts([topic.id for topic in TOPICS], PROFILE, unit(1, 0, 0, 0), ["red"])
     best = {one.topic_id: one for one in found}
-    assert {topic: one.post_number for topic, one in best.items()} == {TOPIC.id: 2, OTHER.id: 1}
+    assert {topic: one.post_number for topic, one in best.items()} == {TOPIC.id: 3, OTHER.id: 1, THIRD.id: 1}
     mine = best[TOPIC.id]
     assert mine.topic is not None
     assert mine.topic.cosine == pytest.approx(1, abs=1e-3)
-    assert mine.cosine == pytest.approx(1 / math.hypot(1, 0.1), abs=1e-3)
-    assert mine.bm25 == mine.topic.bm25
+    assert mine.cosine == pytest.approx(1 / math.hypot(1, 0.5), abs=1e-3)
+    assert mine.topic.first == pytest.approx(1, abs=1e-3)
     [worded] = await search.keyword_posts(["red"], 1)
-    assert worded.bm25 == pytest.approx(mine.bm25)
+    assert worded.bm25 == pytest.approx(mine.topic.bm25)
+    assert mine.bm25 is not None
+    assert mine.topic.bm25 is not None
+    assert 0 < mine.bm25 < mine.topic.bm25
     assert (best[OTHER.id].bm25, best[OTHER.id].body) == (None, "green")
-    by_words = await search.best_posts([TOPIC.id], PROFILE, None, ["blue"], rrf_k=60)
-    assert [(one.post_number, one.cosine) for one in by_words] == [(1, None)]
-    assert by_words[0].topic is not None
-    assert (by_words[0].topic.cosine, by_words[0].topic.mean, by_words[0].topic.first) == (None, None, None)
-    assert await search.best_posts([], PROFILE, unit(1, 0, 0, 0), ["red"], rrf_k=60) == []
+    [by_words] = await search.best_posts([TOPIC.id], PROFILE, None, ["red"])
+    assert (by_words.post_number, by_words.cosine) == (3, None)
+    assert by_words.topic is not None
+    assert (by_words.topic.cosine, by_words.topic.mean, by_words.topic.first) == (None, None, None)
+    assert await search.best_posts([], PROFILE, unit(1, 0, 0, 0), ["red"]) == []
 
 
 async def test_what_stops_being_public_is_out_at_once(corpus: CorpusStore, search: SearchStore) -> None:
@@ -254,7 +259,7 @@ async def test_what_stops_being_public_is_out_at_once(corpus: CorpusStore, searc
             await search.mean_topics(PROFILE, asked, 5),
             await search.first_post_topics(PROFILE, asked, 5),
             await search.keyword_topics(["red"], 5),
-            await search.best_posts([TOPIC.id, OTHER.id], PROFILE, asked, ["red"], rrf_k=60),
+            await search.best_posts([TOPIC.id, OTHER.id], PROFILE, asked, ["red"]),
         )
         return {frozenset(hit.topic_id for hit in hits) for hits in channels}
 
@@ -303,7 +308,7 @@ async def test_every_channel_reads_its_index(corpus: CorpusStore, pool: Pool) ->
     given: dict[str, object] = {
         "lexemes": ["red"], "times": [1.0], "posts": 4, "mean_length": 1.0, "topics": 2, "mean_topic_length": 2.0,
         "k1": K1, "b": B, "asking_topic": 10, "from_number": 2, "to_number": 9, "limit": 5, "window": 10,
-        "profile_id": 1, "vector": HalfVector(unit(1, 0, 0, 0)), "grain": "mean", "topic_ids": [10, 11], "rrf_k": 60,
+        "profile_id": 1, "vector": HalfVector(unit(1, 0, 0, 0)), "grain": "mean", "topic_ids": [10, 11],
         "words": ["tomatos"],
     }  # fmt: skip
     for statement, indexes in (
@@ -312,7 +317,8 @@ async def test_every_channel_reads_its_index(corpus: CorpusStore, pool: Pool) ->
         (topic_channels.BEST_POSTS, ("posts_topic", "postings_", "embeddings_", "topic_embeddings_")),
         (topic_channels.RESEMBLING, ("document_frequencies_trigrams",)),
     ):
-        text = await plan(pool, statement, given)
+        more = topic_channels.ANSWERS if statement is topic_channels.BEST_POSTS else {}
+        text = await plan(pool, statement, given | more | {"read_chars": 3000})
         assert [index for index in indexes if index not in text] == []
 
 

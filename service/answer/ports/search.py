@@ -54,12 +54,11 @@ class Search(Protocol):
         vector: Vector | None,
         lexemes: Sequence[str],
         *,
-        rrf_k: int,
         exclude_from: Excluded = None,
     ) -> list[Candidate]:
-        """The best post of each of these topics, by cosine (if there is a vector) and BM25 fused, in no order.
+        """Of each of these topics the post that is likeliest to answer, in no order.
 
-        Each has its topic's scores, but for the BM25 of the whole text.
+        Each has its topic's scores, but for the BM25 of the whole text; without a vector there are no cosines.
         """
         ...
 
