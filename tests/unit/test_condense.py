@@ -1,12 +1,19 @@
 """Condensing by rules: what leans on earlier turns gets their subject; what stands alone stays as it is."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from service.answer.condense.dependence import Dependence, dependence
 from service.answer.condense.rules import MAX_CHARS, MIN_CHARS, clean, condense
 from service.lexer import lexemes
+from tests.shared import SHARED, needs_shared
+
+DEMO = Path(__file__).parents[2] / "eval" / "demo" / "questions.yml"
 
 SLUGS = (
     ("user", "What keeps slugs off my lettuce plants?"),
@@ -144,3 +151,34 @@ def test_any_text_gives_a_bounded_line_that_tells_no_address(text: str, turns: l
 def test_standing_alone_does_not_depend_on_what_was_said_before(text: str, turns: list[tuple[str, str]]) -> None:
     if dependence(clean(text)) is Dependence.ALONE:
         assert condense(text, turns) == ""
+
+
+def questions(path: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
+    return found
+
+
+def touched(path: Path) -> tuple[list[str], list[str], list[str]]:
+    """Of a dataset: the standalone questions changed after other exchanges, those asked, and follow-ups not helped."""
+    asked = questions(path)
+    followups = [one for one in asked if one["slice"] == "followup"]
+    alone = [one["question"] for one in asked if one["slice"] != "followup"]
+    turns = [tuple((turn["role"], turn["text"]) for turn in one["history"]) for one in followups]
+    changed = [text for n, text in enumerate(alone) if condense(text, turns[n % len(turns)])]
+    assert not [text for text in alone if condense(text, ())]
+    missed = [one["id"] for one, said in zip(followups, turns, strict=True) if not condense(one["question"], said)]
+    return changed, alone, missed
+
+
+def test_other_exchanges_seldom_touch_the_demos_questions_and_its_follow_ups_are_all_helped() -> None:
+    changed, alone, missed = touched(DEMO)
+    assert len(changed) <= 0.05 * len(alone)
+    assert missed == []
+
+
+@needs_shared
+def test_other_exchanges_touch_no_question_of_a_real_forum() -> None:
+    changed, alone, missed = touched(SHARED / "data" / "urho3d" / "questions.yml")
+    assert len(alone) > 100
+    assert changed == []
+    assert missed == []

@@ -7,10 +7,12 @@ from service.lexer import lexemes
 
 FEW = 4
 """Content words of a message that says too little to stand alone once something was said before it."""
+FEWER = 2
+"""The same of a message that is put as a whole question."""
 MANY = 12
 """Content words of a message that stands alone, whatever it begins with or points at."""
 ANTECEDENT = 2
-"""Content words before a pronoun that let it mean one of them."""
+"""Content words before a pronoun that let it mean one of them, in a message of more than FEW."""
 MARKER_CHARS = 80
 """Where the words that announce another subject are looked for."""
 
@@ -43,6 +45,13 @@ _CONNECTIVE = re.compile(
 _OPENING = re.compile(
     r"""\s*(?:and|but|so|also|then|or|plus|what\ about|how\ about|what\ if|even|same|why\ not|only|not|with|without
     |et|mais|donc|alors|du\ coup|sinon|m[eê]me|aussi|par\ contre|pareil|idem|sauf|avec|sans|seulement)\b""",
+    _FLAGS,
+)
+_WHOLE = re.compile(
+    r"""\s*(?:how|what|which|when|where|why|who|can|could|should|do|does|are
+    |comment|quand|que|qu'est|quels?|quelles?|pourquoi|combien|o[uù]|faut-il|peut-on|est-ce
+    |(?:[aà]|au|de|dans|pour|en|par)\ (?:bout\ de\ combien|combien|quels?|quelles?|quoi)
+    )\b""",
     _FLAGS,
 )
 _POINTER = re.compile(
@@ -86,8 +95,9 @@ def dependence(text: str) -> Dependence:
     if words >= MANY:
         return Dependence.ALONE
     pointer = _POINTER.search(said)
-    points = pointer is not None and len(lexemes(said[: pointer.start()])) < ANTECEDENT
-    return Dependence.LEANS if words <= FEW or points or _OPENING.match(said) else Dependence.ALONE
+    points = pointer is not None and (words <= FEW or len(lexemes(said[: pointer.start()])) < ANTECEDENT)
+    few = words <= (FEWER if _WHOLE.match(said) else FEW)
+    return Dependence.LEANS if few or points or _OPENING.match(said) else Dependence.ALONE
 
 
 def without_courtesy(text: str) -> str:

@@ -14,7 +14,7 @@ from service.answer.condense.dependence import (
 from service.answer.markup.invisible import strip_invisible
 from service.lexer import lexemes
 
-VERSION = "rules 2"
+VERSION = "rules 1"
 """Of what the rules make of a message, for the signature of a configuration."""
 MIN_CHARS = 3
 MAX_CHARS = 300
