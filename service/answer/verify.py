@@ -17,6 +17,9 @@ from service.domain import Draft, Question, Source, Trace
 from service.errors import Misconfigured, Rejected, Transient
 from service.telemetry import log
 
+MOST_CLAIMS = 100
+"""Different sentences judged of one draft: no answer comes near, and what is beyond goes unjudged, so not at all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -67,7 +70,9 @@ def _by_words(
     asked = f"{question.title} {question.text} {question.condensed}"
     judged: dict[Claim, Judgement] = {}
     unclear: dict[Claim, Compared] = {}
-    for claim in claims(blocks):
+    every = claims(blocks)
+    judged.update((claim, Judgement(Support.NONE, score=0.0)) for claim in every[MOST_CLAIMS:])
+    for claim in every[:MOST_CLAIMS]:
         cited = _cited(claim, read)
         judged[claim] = judge(claim.text, cited, asked, own=claim.own)
         if judged[claim].open:

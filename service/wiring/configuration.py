@@ -10,6 +10,8 @@ from service.answer.condense.rules import VERSION as CONDENSER_VERSION
 from service.answer.gate.rules import bundled_names, rule_files
 from service.answer.messages import wordings
 from service.answer.signature import digest, excerpt_rule, sign, template_digest
+from service.answer.support.claims import THRESHOLDS
+from service.answer.support.claims import VERSION as CHECK_VERSION
 from service.domain import EmbeddingProfile, Signature
 from service.inference.bundled_reranker import BIAS, LIST_WEIGHTS, PAIR_WEIGHTS
 from service.inference.profile_files import KnownReranker, Profiles, load_profiles
@@ -30,6 +32,7 @@ def configuration(settings: Settings) -> Signature:
     models = settings.models
     profiles = load_profiles(Path(models.profiles_file) if models.profiles_file else None)
     prompts = {} if models.answerer.kind is AnswererKind.EXTRACTIVE else dict(_templates())
+    check = {"check": {"version": CHECK_VERSION, **asdict(THRESHOLDS)}} if prompts else {}
     persona = {name: sha256 for name, sha256 in prompts.items() if name.startswith("persona.")}
     return sign(
         {
@@ -40,6 +43,7 @@ def configuration(settings: Settings) -> Signature:
             "condenser": {"version": CONDENSER_VERSION},
             "reranker": _reranker(models, profiles.reranker(models.reranker.profile)),
             "answerer": _answerer(models.answerer),
+            **check,
             "persona": persona,
             "prompts": {name: sha256 for name, sha256 in prompts.items() if name not in persona},
             "wording": {lang: digest(wording.model_dump()) for lang, wording in wordings().items()},

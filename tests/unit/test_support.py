@@ -14,7 +14,7 @@ from service.answer.support.claims import Support, judge, read_source
 from service.answer.support.closeness import MOST_TEXTS
 from service.answer.support.figures import read_figures, unfounded
 from service.answer.support.polarity import clauses, inverted
-from service.answer.verify import Held, hold
+from service.answer.verify import MOST_CLAIMS, Held, hold
 from service.domain import ENGLISH, FRENCH, Draft, Lang, Question, Trace, Vector
 from service.errors import Rejected, Transient
 from tests.fakes.answering import candidate
@@ -220,6 +220,12 @@ def test_judging_is_total(claim: str, source: str) -> None:
 async def test_a_source_supports_itself() -> None:
     for source in SOURCES:
         assert judge(source.excerpt, [read_source(source, ENGLISH)], "").support is Support.FULL
+
+
+async def test_what_is_beyond_any_answer_goes_unjudged() -> None:
+    letters = "abcdefghijkl"
+    done, _ = await held(" ".join(f"Water tomatoes every morning {a}{b} [[1]]." for a in letters for b in letters))
+    assert done.draft.text.count("[[1]]") == MOST_CLAIMS
 
 
 async def test_the_longest_draft_is_held() -> None:

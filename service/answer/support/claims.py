@@ -12,6 +12,9 @@ from service.answer.support.words import word_support, word_weights
 from service.domain import Source
 from service.lexer import lexemes
 
+VERSION = 1
+"""Of the rules by which a sentence is held against its sources: another one makes other answers."""
+
 READ_CHARS = 8_000
 MOST_SENTENCES = 120
 _FORUM = r"(?:sources?|posts?|messages?|threads?|discussions?|forum|members?|membres?)"

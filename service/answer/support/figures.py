@@ -92,7 +92,7 @@ _PLAIN_MONTH = re.compile(
     rf"\b(?:{'|'.join(name for name in _MONTHS if len(name) > 3 and name not in ('march', 'sept'))}|mai)\b"
 )
 _MONTH_NAME = re.compile(rf"\b(?:{'|'.join(name.capitalize() for name in _MONTHS)})\b")
-_NAMED = re.compile(r"(?<![\w.])(?:[A-Za-z]+[\w.+-]*\d[\w.+]*|\d+(?:\.\d+){2,})")
+_NAMED = re.compile(r"(?<![\w.])(?:[A-Za-z][\w.+-]*+|\d++(?:\.\d++){2,})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,8 @@ def read_figures(text: str, *, claimed: bool) -> Figures:
     plain = folded.casefold()
     months = {_MONTHS[found[0]] for found in _PLAIN_MONTH.finditer(plain)}
     months |= {_MONTHS[found[0].casefold()] for found in _MONTH_NAME.finditer(folded) if found.start() or not claimed}
-    names = frozenset(found[0].casefold().strip(".+-") for found in _NAMED.finditer(folded))
+    words = (found[0].casefold().strip(".+-") for found in _NAMED.finditer(folded))
+    names = frozenset(word for word in words if any(char.isdigit() for char in word))
     return Figures(tuple(_read(plain, claimed=claimed)), frozenset(months), names)
 
 

@@ -11,7 +11,7 @@ FEWEST_SHARED = 2
 """A clause speaks of what a source's clause speaks of, when that has this much of its words, and this many."""
 
 _BREAK = re.compile(
-    r"[,;:.!?…()\n–—]+\s|\s(?=(?:but|and|while|whereas|although|because|since|otherwise|so|or|rather than|instead of|"
+    r"[,;:.!?…()\n–—]++\s|\s(?=(?:but|and|while|whereas|although|because|since|otherwise|so|or|rather than|instead of|"
     r"mais|et|tandis que|alors que|car|puisque|parce que|sinon|donc|ou|plutot que|au lieu)\b)"
 )
 _NEGATION = re.compile(
