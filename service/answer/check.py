@@ -51,7 +51,7 @@ class Told(BaseModel):
             DraftFault.ABOUT_ITSELF: self.about_itself,
         }
         missing = tuple(query for one in self.missing if (query := " ".join(one.split())))
-        return Verdict(frozenset(fault for fault, so in faults.items() if so), missing)
+        return Verdict(frozenset(fault for fault, so in faults.items() if so), missing, tuple(self.unsupported))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,10 @@ SearchAgain = Callable[[str], Awaitable[tuple[Source, ...]]]
 """The sources with what a search for this finds, numbered anew."""
 
 
+MOST_SEARCHED = 3
+"""Unsupported sentences that are searched for where the model names nothing that is missing."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Examined:
     draft: Draft
@@ -94,4 +98,6 @@ async def _examined(
     faults = sorted(found.verdict.faults - near_enough)
     CHECKS.labels("failed" if faults else "passed").inc()
     trace.checks.append(f"failed: {', '.join(faults)}" if faults else "passed")
-    return _Examined(held.draft, not faults, found.verdict.missing, found.spent)
+    # What a draft says without support may stand in another post.
+    unsupported = tuple(kept[n - 1].text for n in found.verdict.unsupported[:MOST_SEARCHED])
+    return _Examined(held.draft, not faults, found.verdict.missing or unsupported, found.spent)

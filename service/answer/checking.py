@@ -20,10 +20,11 @@ class DraftFault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the model says of a draft: its faults, and what it lacks, as queries."""
+    """What the model says of a draft: its faults, what it lacks, as queries, and its unsupported sentences, from 1."""
 
     faults: frozenset[DraftFault]
     missing: tuple[str, ...]
+    unsupported: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

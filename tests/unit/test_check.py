@@ -170,6 +170,11 @@ async def test_two_failures_end_in_the_limit_with_the_nearest_threads(fault: str
     assert (trace.first_draft, trace.draft) == (FIRST, SECOND)
 
 
+async def test_where_nothing_is_named_as_missing_the_unsupported_sentences_are_searched_for() -> None:
+    _, trace, _ = await ask(Model(deque([failing(DraftFault.UNSUPPORTED)])))
+    assert trace.queries == [QUESTION.text, "Water tomatoes in pots every morning."]
+
+
 async def test_the_second_search_leaves_out_what_the_first_had_to() -> None:
     told, _, _ = await ask(Model(deque([failing()])), without={PostId(2)})
     assert {source.post_id for source in told.sources} == {1, 3}
