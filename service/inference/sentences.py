@@ -8,12 +8,13 @@ MAX_CHARS = 320
 MAX_SENTENCES = 60
 """Looked at of one source."""
 
-_LINE = re.compile(r"\n+(?![a-zà-ÿ])")
+_LINE = re.compile(r"\n+(?![a-zà-ÿ])|(?<=[;:])\n+")
 _END = re.compile(r"(?<=[.!?…])[\"”»)]*\s+(?=[^a-zà-ÿ\s])")
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|ex|env|approx|min|max|mr|mrs|dr|p|no)\.$", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_CODE = re.compile(r"^(?:\s{2,}|\t)|[;{}]\s*$|^\s*(?://|#\w|\$ )|\)\s*[;{]")
-_CODE_MARK = re.compile(r"\w\(|::|->|=>|[{};=#]|[^\W_]+(?:_+[^\W_]+)+|\w/\w|\w[*&] |</")
+# A semicolon alone doesn't make code: the items of a list end in one, in French after a space.
+_CODE = re.compile(r"^(?:\s{2,}|\t)|[{}]\s*$|^\s*(?://|#\w|\$ )|\)\s*\{|\w\);|(?:\w\(|::|->|=|_\w).*\S;\s*$")
+_CODE_MARK = re.compile(r"\w\(|::|->|=>|[{}=#]|(?<! );|[^\W_]+(?:_+[^\W_]+)+|\w/\w|\w[*&] |</")
 _MOST_CODE_MARKS = 2
 _BULLET = re.compile(r"^[-*–•]\s+")
 _COURTESY = re.compile(
@@ -52,7 +53,7 @@ def _parts(line: str) -> list[str]:
 
 
 def _quotable(part: str) -> str | None:
-    sentence = _BULLET.sub("", " ".join(part.split()).strip("…").strip())
+    sentence = _BULLET.sub("", " ".join(part.split()).strip("…; "))
     if len(sentence) < MIN_CHARS or len(_WORD.findall(sentence)) < MIN_WORDS:
         return None
     if sentence.rstrip('"”») ').endswith(("?", ":")) or "://" in sentence:
