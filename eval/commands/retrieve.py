@@ -13,13 +13,14 @@ from eval.domain import Labels
 from eval.measures.rows import rows
 from eval.retrieval import COMMAND, Asked, Outcome, retrieve
 from eval.runs import Run, open_run, runs_folder
-from eval.systems import SYSTEMS, Followups
+from eval.systems import SYSTEMS, USUAL, Followups
 from eval.tables import show_measures
 from service.commands.options import configured
 from service.errors import Rejected
 from service.settings import Settings
 
 LEAD = "topic Hit@5"
+ALL = "all"
 LABEL_FILES = {Labels.QUESTIONS: "questions.yml", Labels.LINKS: "links.jsonl", Labels.ACCEPTED: "accepted.jsonl"}
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
@@ -32,7 +33,7 @@ FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
     type=click.Choice([str(one) for one in Labels]),
     help="Label files; all there are by default.",
 )
-@click.option("--systems", multiple=True, type=click.Choice(SYSTEMS), help="Systems; all by default.")
+@click.option("--systems", multiple=True, type=click.Choice([*SYSTEMS, ALL]), help=f"By default {', '.join(USUAL)}.")
 @click.option(
     "--followups",
     type=click.Choice([str(one) for one in Followups]),
@@ -74,7 +75,7 @@ def command(
             dataset=dataset,
             cases=tuple(case for one in chosen for case in read_cases(dataset, one)),
             labels=chosen,
-            systems=tuple(one for one in SYSTEMS if one in (systems or SYSTEMS)),
+            systems=tuple(one for one in SYSTEMS if ALL in systems or one in (systems or USUAL)),
             followups=Followups(followups or Followups.FULL),
             seed=1 if seed is None else seed,
             fresh=fresh,

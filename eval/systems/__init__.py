@@ -1,6 +1,6 @@
 """Systems under test: the service's own stages with switches, and baselines that are computed apart from it."""
 
-from eval.systems.catalogue import EMBEDDING, SYSTEMS, open_systems
+from eval.systems.catalogue import EMBEDDING, SYSTEMS, USUAL, open_systems
 from eval.systems.question import Followups, asked_text, question_of
 from eval.systems.ranking import rank_all
 from eval.systems.system import DEPTH, System
@@ -10,6 +10,7 @@ __all__ = [
     "DEPTH",
     "EMBEDDING",
     "SYSTEMS",
+    "USUAL",
     "Followups",
     "QueryVectors",
     "System",

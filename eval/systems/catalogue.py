@@ -28,6 +28,9 @@ SYSTEMS = (*BASELINES, LEGACY, *CHANNELS, FUSED, EMBEDDER_DOWN, RERANKED)
 """Baselines apart from the service; its legacy path, before reranking; each of its channels alone; the configured ones
 fused; what it serves while the embedder is down; what it serves."""
 
+USUAL = (*BASELINES, LEGACY, FUSED, RERANKED)
+"""What is measured unless more is asked for: each channel alone takes as long again."""
+
 EMBEDDING = frozenset({"dense", "rrf", FUSED, RERANKED, *map(str, BY_VECTOR)})
 """Those that need the questions' vectors."""
 

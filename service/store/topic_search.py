@@ -12,6 +12,9 @@ from service.domain import Candidate, TopicId
 from service.store.bm25 import K1, STATISTICS_SECONDS, B
 from service.store.pool import Pool, connection
 
+COMMON_PERCENT, COMMON_POSTS = 5, 50
+"""A word that more posts have, of all and in number, distinguishes nothing: it is asked only if no other is known."""
+
 _COLUMNS = tuple(one.name for one in fields(Candidate))
 
 _CORPUS = """
@@ -23,7 +26,11 @@ FROM posts WHERE refusal IS NULL
 _TOPICS = """
 WITH asked AS (
     SELECT lexeme, ln(1 + (greatest(%(posts)s, posts) - posts + 0.5::float8) / (posts + 0.5::float8)) AS idf
-    FROM document_frequencies WHERE lexeme = ANY(%(lexemes)s) AND posts > 0
+    FROM (
+        SELECT lexeme, posts, min(posts) OVER () AS rarest
+        FROM document_frequencies WHERE lexeme = ANY(%(lexemes)s) AND posts > 0
+    ) AS known
+    WHERE posts <= greatest(rarest, %(common)s, %(posts)s * %(common_percent)s / 100)
     ORDER BY posts, lexeme LIMIT %(words)s
 ), held AS MATERIALIZED (
     SELECT topic_id, post_id, lexeme, idf, tf, postings.length
@@ -50,7 +57,8 @@ WITH asked AS (
         SELECT topic_id, post_id, sum(idf * tf * (%(k1)s::float8 + 1) / (
             tf + %(k1)s::float8 * (1 - %(b)s::float8 + %(b)s::float8 * length / %(post_length)s::float8)
         )) AS score
-        FROM held JOIN scored USING (topic_id) GROUP BY topic_id, post_id
+        FROM held WHERE (topic_id IN (SELECT topic_id FROM scored)) IS TRUE  -- hashed: as a join it would be a loop
+        GROUP BY topic_id, post_id
     ) AS posts_of ORDER BY topic_id, score DESC, post_id
 ), chosen AS MATERIALIZED (
     SELECT post_id, bm25, words, weights FROM scored JOIN best USING (topic_id)
@@ -92,11 +100,14 @@ class TopicSearchStore:
             "from_number": from_number,
             "left_topic": left_topic,
             "left_number": left_number,
+            "common": COMMON_POSTS,
+            "common_percent": COMMON_PERCENT,
             "k1": K1,
             "b": B,
         }
         async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(_TOPICS, parameters | await self._statistics(cursor))
+            # Never prepared: a generic plan would not know how rare the words are.
+            await cursor.execute(_TOPICS, parameters | await self._statistics(cursor), prepare=False)
             return [
                 TopicMatch(
                     Candidate(**{name: row[name] for name in _COLUMNS if name in row}),

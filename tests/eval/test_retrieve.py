@@ -74,7 +74,7 @@ def server(server_url: str) -> Iterator[str]:
 def whole(server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Home, dict[str, Any]]:
     """Every system on the demo dataset in one go, and what that printed."""
     home = Home(tmp_path_factory.mktemp("whole"), server)
-    ran = home.run("--dataset", str(DEMO), "--json")
+    ran = home.run("--dataset", str(DEMO), "--systems", "all", "--json")
     assert ran.returncode == 0, ran.stderr
     return home, json.loads(ran.stdout)
 
@@ -134,7 +134,7 @@ def test_killed_and_resumed_it_finds_the_same_to_the_last_digit(
     whole: tuple[Home, dict[str, Any]], tmp_path: Path
 ) -> None:
     again = Home(tmp_path, whole[0].server_url)  # its own vectors: every question is embedded again
-    process = again.start("--dataset", str(DEMO), "--json")
+    process = again.start("--dataset", str(DEMO), "--systems", "all", "--json")
     lines = 0
     while lines < 20:
         time.sleep(0.05)

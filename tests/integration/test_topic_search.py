@@ -11,7 +11,7 @@ from service.ingest.ports import IndexedPost, Refusal
 from service.store.bm25 import K1, B
 from service.store.corpus import CorpusStore
 from service.store.pool import Pool
-from service.store.topic_search import TopicSearchStore
+from service.store.topic_search import COMMON_POSTS, TopicSearchStore
 from tests.integration.store_data import PRIVATE, PUBLIC, TOPIC, indexed, post
 
 BASIL = replace(TOPIC, id=TopicId(11), title="Basil", slug="basil")
@@ -80,3 +80,12 @@ async def test_what_is_excluded_is_no_part_of_its_topic(search: TopicSearchStore
 async def test_nothing_asked_or_stored_finds_nothing(search: TopicSearchStore) -> None:
     assert await search.keyword_topics([], 10, words=5) == []
     assert await search.keyword_topics(["unknown"], 10, words=5) == []
+
+
+async def test_common_words_are_asked_only_where_no_other_is_known(search: TopicSearchStore, pool: Pool) -> None:
+    many = [indexed(post(n, topic_id=BASIL.id), f"common thing {n}") for n in range(100, 100 + COMMON_POSTS)]
+    await CorpusStore(pool).put_posts([*many, indexed(post(99, topic_id=BASIL.id), "common rest")])
+    [one] = await search.keyword_topics(["common", "thing", "rest"], 10, words=5)
+    assert set(one.weights) == {"thing", "rest"}
+    [one] = await search.keyword_topics(["common", "unknown"], 10, words=5)
+    assert set(one.weights) == {"common"}
