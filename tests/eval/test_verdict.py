@@ -26,7 +26,7 @@ from service.wiring.configuration import configuration
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 DATASET = DatasetUsed(name="garden", checksum="ab" * 32)
-RERANKED = {"channels": ["vector", "keyword"], "reranker": "bundled-features-1"}
+RERANKED = {"channels": ["vector", "keyword"], "reranker": "bundled-features-2"}
 SYSTEMS: Mapping[str, Mapping[str, Any]] = {"rrf": {"channels": ["vector", "keyword"]}, "reranked": RERANKED}
 HIT = Limit(measure="topic Hit@5", at_least=0.8)
 WRONG = Limit(measure="wrong when answered", slice="lang:fr", at_most=0.2)
