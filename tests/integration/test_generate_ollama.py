@@ -28,7 +28,6 @@ from tests.fakes.model_server import hangs_up
 from tests.fakes.ollama import BUSY, FakeOllama, Reply, refusal
 from tests.fakes.serving import Stage, refusing_address, served
 from tests.unit.forum_rules import live
-from tests.unit.test_extractive import FakeEmbedder
 
 MODEL = "qwen3:30b-a3b-q6k"
 QUESTION = Question("How often should I water tomatoes in pots?", ENGLISH)
@@ -65,7 +64,7 @@ async def kitchen(
         chat = ollama_chat(client, Access(Turns(1), breaker), OllamaChatOptions(MODEL, num_ctx=num_ctx))
         options = GenerateOptions(MODEL, deadline_seconds=deadline_seconds)
         made = GeneratedAnswerer(chat, chat_tokens, options)
-        yield Kitchen(FallbackAnswerer(made, ExtractiveAnswerer(FakeEmbedder()) if stand_in else None), breaker)
+        yield Kitchen(FallbackAnswerer(made, ExtractiveAnswerer() if stand_in else None), breaker)
 
 
 Opens = Callable[..., AbstractAsyncContextManager[Kitchen]]
