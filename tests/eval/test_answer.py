@@ -64,21 +64,19 @@ class Watched:
         return Draft("Every morning [[1]].", "watched")
 
 
-@dataclass
-class Failing:
+class Failing(FakeSearch):
     """A search that meets errors by the n-th call."""
 
-    meets: dict[int, Exception]
-    calls: int = 0
+    def __init__(self, meets: dict[int, Exception]) -> None:
+        super().__init__(nearest=[candidate(1)], worded=[candidate(1)])
+        self.meets = meets
+        self.calls = 0
 
     async def nearest_posts(self, *args: Any, **kwargs: Any) -> list[Candidate]:
         self.calls += 1
         if self.calls in self.meets:
             raise self.meets[self.calls]
-        return [candidate(1)]
-
-    async def keyword_posts(self, *args: Any, **kwargs: Any) -> list[Candidate]:
-        return []
+        return await super().nearest_posts(*args, **kwargs)
 
 
 def silent(*_: object) -> None:
