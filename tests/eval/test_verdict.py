@@ -19,14 +19,14 @@ from eval.runs import DatasetUsed, Run, new_run
 from eval.verdict import Limit, configured_system, judge, read_limits, verdict
 from service.demo.tested import FILE, ship
 from service.errors import Rejected
-from service.settings import Settings
+from service.settings import Channel, Settings
 from service.store.evaluations import EvaluationStore
 from service.store.pool import open_pool
 from service.wiring.configuration import configuration
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 DATASET = DatasetUsed(name="garden", checksum="ab" * 32)
-RERANKED = {"channels": ["vector", "keyword"], "reranker": "bundled-features-2"}
+RERANKED = {"channels": [str(channel) for channel in Channel], "reranker": "bundled-features-2"}
 SYSTEMS: Mapping[str, Mapping[str, Any]] = {"rrf": {"channels": ["vector", "keyword"]}, "reranked": RERANKED}
 HIT = Limit(measure="topic Hit@5", at_least=0.8)
 WRONG = Limit(measure="wrong when answered", slice="lang:fr", at_most=0.2)
@@ -100,7 +100,7 @@ def test_one_missed_limit_fails_and_is_named(settings: Settings) -> None:
 
 @pytest.mark.parametrize(
     ("channels", "system"),
-    [(["vector", "keyword"], "reranked"), (["keyword", "vector"], "reranked"), (["keyword"], None)],
+    [([*map(str, Channel)], "reranked"), ([*map(str, reversed(Channel))], "reranked"), (["keyword"], None)],
 )
 def test_only_the_configured_system_is_judged(tmp_path: Path, channels: list[str], system: str | None) -> None:
     settings = Settings.model_validate({"home": tmp_path, "retrieval": {"channels": channels}})
