@@ -68,10 +68,11 @@ def _likely(sources: Sequence[Source]) -> list[Source]:
 
 
 def _quotes(source: Source) -> list[Quote]:
-    """The sentences of a source that tells; a topic's first post that asks is none, whatever else it says."""
-    if source.post_number == 1 and "?" in source.excerpt:
+    """The sentences of a source that tells: none of a first post that asks, nor the only one beside a question."""
+    found = sentences(source.excerpt)
+    if "?" in source.excerpt and (source.post_number == 1 or len(found) == 1):
         return []
-    return [Quote(source.n, text, frozenset(query_lexemes(text))) for text in sentences(source.excerpt)]
+    return [Quote(source.n, text, frozenset(query_lexemes(text))) for text in found]
 
 
 def _run(quotes: Sequence[Quote], asked: Collection[str], most: int) -> Sequence[Quote]:

@@ -93,10 +93,17 @@ async def test_a_source_far_less_likely_than_the_best_is_not_quoted(
     assert set(re.findall(r"\[\[(\d)\]\]", draft.text)) == cited
 
 
-@pytest.mark.parametrize("asking", ["Mine smells of acetone every day. What do I do?", "Acetone smell?"])
-async def test_the_list_of_sources_stands_for_a_best_topic_that_only_asks(asking: str) -> None:
+@pytest.mark.parametrize(
+    ("asking", "post_number"),
+    [
+        ("Mine smells of acetone every day. What do I do? I feed it weekly.", 1),
+        ("Acetone smell?", 1),
+        ("So many opinions about acetone here. Does feeding help?", 3),
+    ],
+)
+async def test_the_list_of_sources_stands_for_a_best_topic_that_only_asks(asking: str, post_number: int) -> None:
     other = source(2, "My starter smelled of acetone until I fed it.")
-    draft = await ExtractiveAnswerer().draft(QUESTION, [source(1, asking, post_number=1), other], Zone.NORMAL)
+    draft = await ExtractiveAnswerer().draft(QUESTION, [source(1, asking, post_number=post_number), other], Zone.NORMAL)
     assert draft.text == ""
 
 
