@@ -34,9 +34,6 @@ class Quote:
 class ExtractiveAnswerer:
     """Answerer that trusts the order of the sources, and picks by words what it quotes of each."""
 
-    def __init__(self, _embedder: object = None) -> None:
-        """Vectors of sentences are not used: they chose no better than words."""
-
     async def draft(self, question: Question, sources: Sequence[Source], zone: Zone) -> Draft:
         """A lead in the question's language and a list of quotes that cite their sources.
 

