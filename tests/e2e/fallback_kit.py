@@ -67,7 +67,11 @@ def unhandled() -> Iterator[None]:
 
 
 def value(counted: Counted) -> float:
-    return REGISTRY.get_sample_value(counted.name, dict(counted.labels)) or 0.0
+    """What is counted there; a server that hangs is met as a busy one by who waits for his turn behind another."""
+    labels = dict(counted.labels)
+    errors = {"transient", "busy"} if labels.get("error") == "transient" else {labels.get("error", "")}
+    among = [labels | {"error": error} if error else labels for error in errors]
+    return sum(REGISTRY.get_sample_value(counted.name, one) or 0.0 for one in among)
 
 
 def values(rows: Iterable[Counted]) -> dict[str, float]:

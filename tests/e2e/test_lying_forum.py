@@ -173,8 +173,8 @@ async def test_a_question_that_changes_in_mid_answer_gets_none(loop: Loop, what:
 @pytest.mark.parametrize("what", ["deleted", "hidden", "moved", "topic unlisted", "topic private"])
 async def test_a_source_that_goes_in_mid_answer_is_not_cited(loop: Loop, what: str) -> None:
     scene, forum = Scene(loop), loop.room.forum
-    topic = scene.topic("Bleeding radiators: the whole story")
-    source = scene.post("To bleed a radiator that gurgles, turn the zqkey half a turn to the left.", topic=topic)
+    topic = scene.topic("How to bleed a radiator that gurgles")
+    source = scene.post("To bleed a radiator that gurgles, open the valve with the zqkey.", topic=topic)
     await loop.drain()
     post = scene.post(QUESTION)
 

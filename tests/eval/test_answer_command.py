@@ -15,7 +15,11 @@ from tests.eval.dataset_files import ASKED, write_folder
 from tests.eval.test_safety_index import TOPIC, databases
 
 QUESTIONS = [
-    {**ASKED, "question": "When do I water pots in July?", "golden": [{"topic": 5, "posts": [1], "grade": 2}]},
+    {
+        **ASKED,
+        "question": "Do I water the pots every morning in July?",
+        "golden": [{"topic": 5, "posts": [1], "grade": 2}],
+    },
     {**ASKED, "id": "q2", "slice": "offtopic", "question": "Who won the cup in 1998?", "golden": []},
 ]
 
