@@ -15,7 +15,7 @@ from eval.datasets import Dataset
 from service.discourse.names import folded_name
 from service.domain import EmbeddingProfile, IndexKind
 from service.inference.profile_files import load_profiles
-from service.ingest.archive import read_categories
+from service.ingest.archive import embedded_by, read_categories
 from service.ingest.backfill import Backfill, backfill_archive, embed_rest
 from service.ingest.eligibility import IndexRules
 from service.settings import Settings
@@ -152,8 +152,11 @@ async def _asked(holder: Connection, question: LiteralString, key: int) -> bool:
 async def _fill(at: Answering, dataset: Dataset, rules: IndexRules, progress: Callable[[str, int, int], None]) -> None:
     filling = Backfill(at.corpus, at.corpus, at.embedder, rules, progress)
     categories = read_categories(dataset.site) if dataset.site else None
-    await backfill_archive(dataset.topics, categories=categories, vectors=dataset.vectors, at=filling)
-    if dataset.vectors is not None:
+    vectors = dataset.vectors
+    if vectors and embedded_by(vectors) != at.embedder.profile.model:
+        vectors = None  # another model's: a forum tries its own models on a dataset that brings vectors
+    await backfill_archive(dataset.topics, categories=categories, vectors=vectors, at=filling)
+    if vectors:
         await embed_rest(filling)  # what the dataset's vectors miss, as the worker would
     if at.embedder.profile.index_kind is not IndexKind.EXACT:
         await ProfileStore(at.pool).activate(at.embedder.profile.name)

@@ -18,9 +18,9 @@ VECTORS = "vectors.npz"
 async def embed(folder: Path) -> None:
     """Embed the posts with the bundled model, so that whoever uses the dataset need not (half a minute)."""
     with ProgressBar() as progress:
-        async with open_index(load_settings(None), load_dataset(folder), progress=progress) as at:
-            async with snapshot(at.pool) as conn:
-                await export_vectors(conn, folder / VECTORS, at.embedder.profile, progress)
+        index = open_index(load_settings(None), load_dataset(folder), progress=progress)
+        async with index as at, snapshot(at.pool) as conn:
+            await export_vectors(conn, folder / VECTORS, at.embedder.profile, progress)
     write_manifest(folder)
 
 

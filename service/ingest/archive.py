@@ -109,6 +109,11 @@ def read_vectors(path: Path, profile: EmbeddingProfile) -> GivenVectors:
     return GivenVectors(rows, matrix.astype(np.float16, copy=False))
 
 
+def embedded_by(path: Path) -> str:
+    """The model whose vectors the file holds; raises Rejected."""
+    return _arrays(path)[0]
+
+
 def _arrays(path: Path) -> tuple[str, NDArray[Any], NDArray[Any], NDArray[Any]]:
     try:
         with zipfile.ZipFile(path) as zipped:

@@ -50,7 +50,7 @@ def topic(number: int) -> dict[str, object]:
     }
 
 
-def make_dataset(folder: Path, numbers: range = range(1, 4), *, bad: bool = False) -> Path:
+def make_dataset(folder: Path, numbers: range = range(1, 4), *, bad: bool = False, model: str = MODEL) -> Path:
     """Three topics of two posts with vectors along the first axes; with a fourth line at fault if `bad`."""
     folder.mkdir(exist_ok=True)
     lines = "".join(f"{json.dumps(topic(n))}\n" for n in numbers) + ("{\n" if bad else "")
@@ -58,7 +58,7 @@ def make_dataset(folder: Path, numbers: range = range(1, 4), *, bad: bool = Fals
     posts = [(n, at) for n in numbers for at in (1, 2)]
     np.savez(
         folder / "vectors.npz",
-        profile=np.array(MODEL),
+        profile=np.array(model),
         topic_id=np.array([n for n, _ in posts], dtype=np.int32),
         post_number=np.array([at for _, at in posts], dtype=np.int32),
         embedding=np.eye(len(posts), 384, dtype=np.float16),
@@ -124,6 +124,14 @@ async def test_it_is_filled_once_and_then_reused(heard: Heard, tmp_path: Path) -
     async with heard.open(folder) as at:
         assert await indexed(at) == (6, 0)
     assert heard.steps == []
+
+
+async def test_vectors_of_another_model_are_made_anew(heard: Heard, tmp_path: Path) -> None:
+    folder = make_dataset(tmp_path / "plot", range(15, 18), model="bge-m3")
+    async with heard.open(folder) as at:
+        assert await indexed(at) == (6, 0)
+        near = await at.stages.search.nearest_posts(at.embedder.profile, np.eye(1, 384, dtype=np.float32)[0], 3)
+        assert near and (near[0].cosine or 0) < 0.99
 
 
 async def test_fresh_makes_it_anew(heard: Heard, tmp_path: Path) -> None:

@@ -80,7 +80,8 @@ async def fill(at: Answering, folder: Path) -> None:
     assert dataset.site
     backfill = Backfill(at.corpus, at.corpus, at.embedder, IndexRules(frozenset(), index_banners=False), silent)
     categories = read_categories(dataset.site)
-    await backfill_archive(dataset.topics, categories=categories, vectors=dataset.vectors, at=backfill)
+    vectors = dataset.vectors if folder != FOLDER else None  # the demo's are of the real embedder
+    await backfill_archive(dataset.topics, categories=categories, vectors=vectors, at=backfill)
 
 
 @pytest.fixture
