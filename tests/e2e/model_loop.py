@@ -170,7 +170,7 @@ class ModelLoop:
         await until(lambda: all(self.answers(*posts)), seconds=seconds)
         return monotonic() - started
 
-    async def idle(self, *, seconds: float = 75.0) -> None:
+    async def idle(self, *, seconds: float = 30.0) -> None:
         """Wait until the forum has sent everything and no job is left."""
         await self.loop.delivered()
 

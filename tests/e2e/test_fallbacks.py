@@ -85,7 +85,7 @@ async def check_healthy(it: ModelLoop, *posts: Post) -> None:
     assert (trace.mode, trace.zone, trace.notes) == (Mode.RERANKED, Zone.NORMAL, [])
     assert trace.drafted_by == it.loop.settings.models.answerer.model
     await it.idle()
-    await until(lambda: all(part_up(part) == 1 for part in Part), seconds=30)
+    await until(lambda: all(part_up(part) == 1 for part in Part), seconds=5)
     assert it.answers(*posts, post) == [1] * (len(posts) + 1)
     assert max(it.answers(*it.asked)) == 1
 
@@ -126,7 +126,7 @@ async def asked_under(it: ModelLoop, row: Fallback) -> tuple[Post, float]:
             assert it.answers(post) == [1 if row.fault is Fault.DIES else 0]
         else:
             took = await it.answered(post)
-        await until(lambda: part_up(row.part) == row.up, seconds=30)
+        await until(lambda: part_up(row.part) == row.up, seconds=5)
     finally:
         await mend(it, row)
     return post, await it.answered(post) if took is None else took
@@ -135,7 +135,7 @@ async def asked_under(it: ModelLoop, row: Fallback) -> tuple[Post, float]:
 async def ask_under(it: ModelLoop, row: Fallback, log: Log) -> None:
     if part_up(row.part) != 1:  # the table tells of a part that worked: a model is first proved by a question
         await it.answered(it.ask())
-        await until(lambda: part_up(row.part) == 1, seconds=30)
+        await until(lambda: part_up(row.part) == 1, seconds=5)
     failed = gave_up()
     before = values(row.counted)
     with unhandled():

@@ -60,7 +60,30 @@ async def test_one_bad_item_is_found_within_the_bound() -> None:
     model = Model(bad=[5])
     made = await model.run(range(16), limit=16)
     assert made == [TextFailure("bad") if item == 5 else item * 2 for item in range(16)]
-    assert len(model.calls) + model.probes <= 2 * math.log2(16) + 2
+    assert len(model.calls) + model.probes <= 2 * math.log2(16) + 4
+
+
+async def test_a_server_that_fails_for_a_while_condemns_no_item() -> None:
+    model = Model(works=False)
+
+    async def mended() -> None:
+        model.works = True
+
+    model.probe = mended  # type: ignore[method-assign] # the server is mended between the refusal and the probe
+    assert await model.run(range(4), limit=4) == [0, 2, 4, 6]
+
+
+async def test_a_server_that_fails_after_it_worked_condemns_no_item() -> None:
+    model = Model()
+    served = model.call
+
+    async def dies(batch: Sequence[int]) -> list[int | TextFailure]:
+        model.works = not model.calls
+        return await served(batch)
+
+    model.call = dies  # type: ignore[method-assign] # right once, then an error for everything
+    with pytest.raises(Transient):
+        await model.run(range(8), limit=4)
 
 
 async def test_a_broken_server_quarantines_nothing_and_is_given_up_soon() -> None:
@@ -100,4 +123,4 @@ async def test_each_item_gets_its_own_result(
         assert isinstance(one, TextFailure) == (item in bad | nan)
         assert isinstance(one, TextFailure) or one == item * 2
     assert max(model.calls, default=0) <= limit
-    assert model.probes <= 1
+    assert model.probes <= len(bad) + 1
