@@ -137,8 +137,14 @@ def _model_rows(base: Fallback) -> tuple[Fallback, ...]:
     full = replace(
         base, fault=Fault.TOO_MANY, counted=(_without(without, "busy"), *base.counted[1:]), up=True
     )  # a full server lives: no breaker opens, no proof is doubted
-    faults = (Fault.REFUSES, Fault.HANGS, Fault.ERROR, Fault.GARBAGE, Fault.DRIPS, Fault.DIES)
-    return (*(replace(base, fault=fault) for fault in faults), full)
+    # Who waits for his turn behind a call that hangs finds the server busy.
+    slow = replace(base, counted=(_without(without, "transient|busy"), *base.counted[1:]))
+    quick = (Fault.REFUSES, Fault.ERROR, Fault.GARBAGE, Fault.DIES)
+    return (
+        *(replace(base, fault=fault) for fault in quick),
+        *(replace(slow, fault=fault) for fault in (Fault.HANGS, Fault.DRIPS)),
+        full,
+    )
 
 
 _FORUM_DIES = replace(

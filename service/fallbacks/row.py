@@ -37,13 +37,13 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A sample of the metrics pages that grows."""
+    """A sample of the metrics pages that grows; a label with several values, parted by |, means any of them."""
 
     name: str
     labels: tuple[tuple[str, str], ...]
 
     def __str__(self) -> str:
-        labels = ", ".join(f'{name}="{value}"' for name, value in self.labels)
+        labels = ", ".join(f'{name}{"=~" if "|" in value else "="}"{value}"' for name, value in self.labels)
         return f"`{self.name}{{{labels}}}`"
 
 

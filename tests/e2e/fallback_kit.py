@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import product
 from time import monotonic
 from typing import Any
 from uuid import uuid4
@@ -67,11 +68,9 @@ def unhandled() -> Iterator[None]:
 
 
 def value(counted: Counted) -> float:
-    """What is counted there; a server that hangs is met as a busy one by who waits for his turn behind another."""
-    labels = dict(counted.labels)
-    errors = {"transient", "busy"} if labels.get("error") == "transient" else {labels.get("error", "")}
-    among = [labels | {"error": error} if error else labels for error in errors]
-    return sum(REGISTRY.get_sample_value(counted.name, one) or 0.0 for one in among)
+    """What is counted there, over every value that a label may have."""
+    choices = [[(name, one) for one in values.split("|")] for name, values in counted.labels]
+    return sum(REGISTRY.get_sample_value(counted.name, dict(labels)) or 0.0 for labels in product(*choices))
 
 
 def values(rows: Iterable[Counted]) -> dict[str, float]:

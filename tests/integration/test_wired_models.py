@@ -57,13 +57,15 @@ async def test_a_question_waits_for_one_batch_of_a_backfill_at_most(
     fake = fake_of(kind)
     stage[0].on = fake
     models = wired(kind, stage[1], stack)
+    await models.embedder.embed_query("hello")  # what a first call asks of names and limits is no wait for a turn
+    fake.seen.clear()
     backfill = [asyncio.create_task(models.embedder.embed_passages(TEXTS)) for _ in range(6)]
     while len(fake.posted(path)) < BATCHES:
         await asyncio.sleep(0.001)
     before = len(fake.posted(path))
     await models.embedder.embed_query("why does the valve leak?")
     sent = [body[field] for body in fake.posted(path)]
-    assert sent.index(["why does the valve leak?"]) <= before + 2, "6 x 10 batches wait; the question goes before them"
+    assert sent.index(["why does the valve leak?"]) <= before + 1, "6 x 10 batches wait; the question goes before them"
     made = await asyncio.gather(*backfill)
     assert [len(one) for one in made] == [len(TEXTS)] * 6
 
