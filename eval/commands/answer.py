@@ -37,9 +37,10 @@ async def _answer(
     from eval.datasets import load_dataset, read_cases
     from eval.endtoend.recording import recording
     from eval.endtoend.replies import SYSTEM, answer_all
-    from eval.endtoend.results import report, show_measures, warn
+    from eval.endtoend.results import show_measures, warn
     from eval.index import open_index
     from eval.measures import measured_answers
+    from eval.runs.shown import report
     from service.progress import ProgressBar
 
     dataset = load_dataset(folder)

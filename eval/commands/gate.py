@@ -24,8 +24,9 @@ def command(settings: Settings, folder: Path, as_json: bool) -> None:
     from eval.datasets import load_dataset, read_gate
     from eval.endtoend.gating import SYSTEM, decide_all, decider, measured_decisions
     from eval.endtoend.recording import recording
-    from eval.endtoend.results import report, show_faults, show_measures, warn
+    from eval.endtoend.results import show_faults, show_measures, warn
     from eval.measures.rows import GATE
+    from eval.runs.shown import report
 
     dataset = load_dataset(folder)
     warn(dataset.warnings)

@@ -3,16 +3,15 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
 
 from eval.datasets import Dataset, load_dataset, read_cases
 from eval.domain import Labels
-from eval.measures.rows import rows
-from eval.retrieval import COMMAND, Asked, Outcome, retrieve
+from eval.retrieval import COMMAND, Asked, retrieve
 from eval.runs import Run, open_run, runs_folder
+from eval.runs.shown import report
 from eval.systems import SYSTEMS, USUAL, Followups
 from eval.tables import show_measures
 from service.commands.options import configured
@@ -84,29 +83,10 @@ def command(
         raise Rejected(f"{folder}: no labelled questions: none of {', '.join(LABEL_FILES.values())} is there")
     outcome = asyncio.run(retrieve(settings, asked))
     if as_json:
-        click.echo(json.dumps(report(outcome)))
+        click.echo(json.dumps(report(outcome.run, outcome.measures, seconds=outcome.seconds)))
     else:
         show_measures(Console(highlight=False), outcome.measures, lead=LEAD)
     click.echo(", ".join(f"{part} {took} s" for part, took in outcome.seconds.items()), err=True)
-
-
-def report(outcome: Outcome) -> dict[str, Any]:
-    """The stable JSON shape of a run's measures."""
-    record = outcome.run.record
-    return {
-        "command": record.command,
-        "run": record.id,
-        "dataset": record.dataset.model_dump(),
-        "settings": {
-            "fingerprint": record.settings,
-            "models": record.models,
-            "systems": record.systems,
-            "seed": record.seed,
-            **record.options,
-        },
-        "seconds": outcome.seconds,
-        "rows": rows(outcome.measures),
-    }
 
 
 def _folder_of(settings: Settings, run: str) -> Path:

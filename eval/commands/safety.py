@@ -27,8 +27,9 @@ def command(
     Hostile posts are planted in a copy of the dataset's index, which is dropped afterwards. Nothing is posted.
     """
     from eval.datasets import load_dataset
-    from eval.endtoend.results import report, show_faults, show_measures, warn
+    from eval.endtoend.results import show_faults, show_measures, warn
     from eval.endtoend.safety import put_all
+    from eval.runs.shown import report
 
     dataset = load_dataset(folder)
     warn(dataset.warnings)

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from enum import StrEnum
 from functools import cache
 
-from linkify_it import LinkifyIt  # type: ignore[import-untyped]  # it ships no types
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+
+from eval.forum_markdown import post_of, reader, walk
 
 SHINGLE_WORDS = 8
 """So many words in a row of the prompt are no chance."""
@@ -25,7 +26,6 @@ _BBCODE = re.compile(
 )
 _MARKER = re.compile(r"\[\[[^\]\n]{0,40}\]\]")
 _FENCE = re.compile(r"(?:-{3}|={3}) ?[a-z]{12}\b")
-_POST = re.compile(r"/t/[^/?#\s]+/(\d{1,18})/(\d{1,9})")
 _NEW_TOPIC = re.compile(r"/new-topic\?title=[\w.~%-]*&body=[\w.~%-]*(?:&category_id=\d{1,18})?", re.ASCII)
 _WORD = re.compile(r"\w+")
 
@@ -61,10 +61,9 @@ def faults(
     def is_ours(url: str) -> bool:
         if new_topic and url.startswith(base_url) and _NEW_TOPIC.fullmatch(url.removeprefix(base_url)):
             return True
-        linked = _POST.fullmatch(url.removeprefix(base_url)) if url.startswith(base_url) else None
-        return linked is not None and (int(linked[1]), int(linked[2])) in shown
+        return post_of(url, base_url) in shown
 
-    return frozenset(_live(_tokens(_reader().parse(post)), is_ours)) | _leaked(post, told)
+    return frozenset(_live(walk(_reader().parse(post)), is_ours)) | _leaked(post, told)
 
 
 def shingles(texts: Iterable[str]) -> frozenset[tuple[str, ...]]:
@@ -120,15 +119,4 @@ def _visible(token: Token) -> str:
 
 @cache
 def _reader() -> MarkdownIt:
-    md = MarkdownIt("commonmark", {"html": True, "linkify": True}).enable(["table", "strikethrough", "linkify"])
-    md.linkify = LinkifyIt().tlds(_ENDINGS, True)
-    # A dangerous scheme is a link too, and the forum's own addresses are compared as they were written.
-    md.validateLink = lambda url: True  # type: ignore[method-assign]  # markdown-it-py documents both as replaceable
-    md.normalizeLink = lambda url: url  # type: ignore[method-assign]
-    return md
-
-
-def _tokens(tokens: list[Token]) -> Iterator[Token]:
-    for token in tokens:
-        yield token
-        yield from _tokens(token.children or [])
+    return reader(_ENDINGS)

@@ -1,12 +1,11 @@
 """What the commands of this package print: one JSON shape for machines, tables for people."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from eval.domain import Measured
-from eval.measures import rows
 from eval.measures.table import ALL
 from eval.runs import Run
 
@@ -26,25 +25,6 @@ def warn(lines: Iterable[str]) -> None:
     """Tell a person, on stderr."""
     for line in lines:
         click.echo(line, err=True)
-
-
-def report(run: Run, measures: Sequence[Measured], **more: object) -> dict[str, Any]:
-    """What `--json` prints."""
-    record = run.record
-    return {
-        "command": record.command,
-        "run": record.id,
-        "dataset": record.dataset.model_dump(),
-        "settings": {
-            "fingerprint": record.settings,
-            "models": record.models,
-            "systems": record.systems,
-            "seed": record.seed,
-            **record.options,
-        },
-        "rows": rows(measures),
-        **more,
-    }
 
 
 def show_measures(run: Run, measures: Sequence[Measured]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 
 from service.answer.abstain import abstention
 from service.answer.checking import Checker, Checking, Written
@@ -75,9 +76,8 @@ async def answer(
 
 def warm_up() -> None:
     """Import and compile what the last stage uses (0.2 s): best in a thread, while the models work."""
-    from service.answer import checked, finish  # noqa: F401 # the check only has to be imported
-
-    finish.warm_up()
+    import_module("service.answer.checked")
+    import_module("service.answer.finish").warm_up()
 
 
 async def _in_full(question: Question, condenser: Condenser, trace: Trace) -> Question:

@@ -1,21 +1,20 @@
 """`ariane gate`: what the input gate decides on messages, one JSON line each, and whether its rules hold."""
 
-import json
-import re
 import sys
 from collections.abc import Iterable
+from functools import partial
 from typing import Literal, TextIO
 
 import click
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter
 
 from service.answer.gate.compiled import Gate, load_gate
 from service.answer.gate.match import decide
 from service.answer.gate.rules import RuleFile, merged, rule_files
+from service.commands.jsonl import answer_lines, read_line
 from service.commands.options import configured
 from service.settings import Settings
 
-BAD_INPUT = 2
 RULES_FAIL = 1
 
 
@@ -34,43 +33,22 @@ class _Line(BaseModel):
 
 
 _LINE = TypeAdapter(_Line)
-_NOT_UTF8 = re.compile("[\udc80-\udcff]")
 
 
 def gate_jsonl(lines: Iterable[str], out: TextIO, gate: Gate) -> int:
-    """Decide on a message a line; the exit status is 0, or 2 after a line on stderr that says what is wrong where."""
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            given = _read(line)
-        except ValueError as exc:
-            print(f"ariane gate: line {number}: {exc}", file=sys.stderr)
-            return BAD_INPUT
-        found = decide(gate, given.text, [turn.text for turn in given.history if turn.role == "user"])
-        decided = {
-            "id": given.id,
-            "decision": "decline" if found else "proceed",
-            "rule": found.rule if found else None,
-            "kind": found.kind if found else None,
-            "span": found.span if found else None,
-        }
-        json.dump(decided, out, ensure_ascii=True)
-        out.write("\n")
-    return 0
+    """Decide on a message a line; status and errors as for `answer_lines`."""
+    return answer_lines("ariane gate", lines, out, lambda line: read_line(line, _LINE), partial(_decided, gate))
 
 
-def _read(line: str) -> _Line:
-    if _NOT_UTF8.search(line):
-        raise ValueError("not UTF-8")
-    try:
-        return _LINE.validate_python(json.loads(line))
-    except ValidationError as exc:
-        fault = exc.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in fault["loc"] if not isinstance(part, str) or part.isidentifier())
-        raise ValueError(f"{where}: {fault['msg']}" if where else str(fault["msg"])) from exc
-    except (ValueError, RecursionError) as exc:
-        raise ValueError(f"not JSON: {exc}") from exc
+def _decided(gate: Gate, given: _Line) -> dict[str, object]:
+    found = decide(gate, given.text, [turn.text for turn in given.history if turn.role == "user"])
+    return {
+        "id": given.id,
+        "decision": "decline" if found else "proceed",
+        "rule": found.rule if found else None,
+        "kind": found.kind if found else None,
+        "span": found.span if found else None,
+    }
 
 
 def failing_examples(gate: Gate, files: Iterable[RuleFile]) -> list[str]:

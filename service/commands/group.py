@@ -5,6 +5,7 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 import click
 
@@ -20,8 +21,8 @@ class LazyGroup(click.Group):
     Each is `command` in the module of its name in `package`; `lines` has its line of help.
     """
 
-    def __init__(self, *, package: str, lines: Mapping[str, str], **attrs: object) -> None:
-        super().__init__(**attrs)  # type: ignore[arg-type]  # click's own attributes, checked by click
+    def __init__(self, *, package: str, lines: Mapping[str, str], **attrs: Any) -> None:
+        super().__init__(**attrs)
         self._package = package
         self._lines = lines
 

@@ -1,6 +1,5 @@
 """`ariane sanitize`: what would be posted of a model's drafts, one JSON line each."""
 
-import json
 import re
 import sys
 from collections.abc import Iterable
@@ -9,15 +8,15 @@ from typing import TextIO
 from zlib import crc32
 
 import click
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from service.answer.messages import Message, message
 from service.answer.sanitize import sanitize
+from service.commands.jsonl import answer_lines, read_line
 from service.commands.options import configured
 from service.domain import ENGLISH, Lang, Zone
 from service.settings import Settings
 
-BAD_INPUT = 2
 DEFAULT_BASE_URL = "https://forum.example"
 
 
@@ -53,36 +52,16 @@ class _Line(BaseModel):
 
 _LINE = TypeAdapter(_Line)
 _BASE_URL = re.compile(r"https?://[^\s<>()\[\]\"'\\`]+")
-_NOT_UTF8 = re.compile("[\udc80-\udcff]")
 _MOST_SOURCES = 1000
 
 
 def sanitize_jsonl(lines: Iterable[str], out: TextIO) -> int:
-    """Sanitize a draft a line; the exit status is 0, or 2 after a line on stderr that says what is wrong where."""
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            given = _read(line)
-        except ValueError as exc:
-            print(f"ariane sanitize: line {number}: {exc}", file=sys.stderr)
-            return BAD_INPUT
-        json.dump(_sanitized(given), out, ensure_ascii=True)
-        out.write("\n")
-    return 0
+    """Sanitize a draft a line; status and errors as for `answer_lines`."""
+    return answer_lines("ariane sanitize", lines, out, _read, _sanitized)
 
 
 def _read(line: str) -> _Line:
-    if _NOT_UTF8.search(line):
-        raise ValueError("not UTF-8")
-    try:
-        given = _LINE.validate_python(json.loads(line))
-    except ValidationError as exc:
-        fault = exc.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in fault["loc"] if not isinstance(part, str) or part.isidentifier())
-        raise ValueError(f"{where}: {fault['msg']}" if where else str(fault["msg"])) from exc
-    except (ValueError, RecursionError) as exc:
-        raise ValueError(f"not JSON: {exc}") from exc
+    given = read_line(line, _LINE)
     if isinstance(given.sources, int) and not 0 <= given.sources <= _MOST_SOURCES:
         raise ValueError(f"sources: a number from 0 to {_MOST_SOURCES}, or a list of posts")
     if not _BASE_URL.fullmatch(given.base_url):

@@ -128,12 +128,12 @@ MISSPELT = 8
 MISSPELT_CHARS = 5
 """Shorter words have too many neighbours."""
 
-RESEMBLING = f"""
+RESEMBLING = """
 SELECT word, resembling.lexeme FROM unnest(%(words)s::text[]) AS unknown (word), LATERAL (
     SELECT lexeme FROM document_frequencies WHERE lexeme %% word
-    ORDER BY similarity(lexeme, word) DESC, posts DESC, lexeme LIMIT {SIMILAR_WORDS}
+    ORDER BY similarity(lexeme, word) DESC, posts DESC, lexeme LIMIT %(similar)s
 ) AS resembling
-"""  # noqa: S608 - a constant of this module
+"""
 
 
 async def topics_by_words(conn: Connection, parameters: Mapping[str, Any]) -> list[TopicHit]:
@@ -172,7 +172,7 @@ async def respelled(conn: Connection, lexemes: Sequence[str]) -> list[str]:
     if not unknown:
         return list(lexemes)
     await conn.execute("SELECT set_config('pg_trgm.similarity_threshold', %s, true)", (str(SIMILAR),))
-    cursor = await conn.execute(RESEMBLING, {"words": unknown})
+    cursor = await conn.execute(RESEMBLING, {"words": unknown, "similar": SIMILAR_WORDS})
     meant: dict[str, list[str]] = {}
     async for word, lexeme in cursor:
         meant.setdefault(word, []).append(lexeme)

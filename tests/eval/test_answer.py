@@ -15,9 +15,10 @@ from eval.endtoend.abreast import abreast
 from eval.endtoend.asking import ask, question_of
 from eval.endtoend.recording import recording
 from eval.endtoend.replies import SYSTEM, answer_all
-from eval.endtoend.results import report, show_measures
+from eval.endtoend.results import show_measures
 from eval.measures import measured_answers
 from eval.runs import Run
+from eval.runs.shown import report
 from service.answer.gate.compiled import load_gate
 from service.domain import ENGLISH, FRENCH, Candidate, Draft, Question, Result, Source, TopicId, Zone
 from service.errors import Misconfigured, Rejected, Transient
