@@ -310,7 +310,7 @@ async def test_every_channel_reads_its_index(corpus: CorpusStore, pool: Pool) ->
         "lexemes": ["red"], "times": [1.0], "posts": 4, "mean_length": 1.0, "topics": 2, "mean_topic_length": 2.0,
         "k1": K1, "b": B, "asking_topic": 10, "from_number": 2, "to_number": 9, "limit": 5, "window": 10,
         "profile_id": 1, "vector": HalfVector(unit(1, 0, 0, 0)), "grain": "mean", "topic_ids": [10, 11],
-        "words": ["tomatos"],
+        "words": ["tomatos"], "similar": 3,
     }  # fmt: skip
     for statement, indexes in (
         (topic_channels.WORDED, ("postings_pkey", "posts_topic")),
