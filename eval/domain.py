@@ -34,7 +34,8 @@ class Case:
     `question` is what is asked; for links and accepted a topic's title and its first post, 900 characters together.
     `standalone` is a follow-up in full. `exclude_from` as in service.domain.Question; `exclude_post` is one post that
     must not be found (topic, number), while later posts of its topic may: whoever ranks asks for one hit more and
-    drops it. `cluster` names the topic whose questions stand or fall together: what the bootstrap draws.
+    drops it. `cluster` names the topics whose questions stand or fall together (eval.datasets.clusters): what the
+    bootstrap draws, and folds keep whole.
     """
 
     id: str

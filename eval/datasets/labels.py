@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
+from eval.datasets.clusters import clustered
 from eval.datasets.folder import Dataset
 from eval.datasets.parsing import (
     Entry,
@@ -78,13 +79,13 @@ def read_cases(dataset: Dataset, labels: Labels) -> tuple[Case, ...]:
     lang = dataset.languages[0]
     if labels is Labels.QUESTIONS:
         path = dataset.path("questions.yml")
-        cases = tuple(_distinct(_questions(path, lang)))
+        cases = list(_distinct(_questions(path, lang)))
     else:
         path = dataset.path(f"{labels}.jsonl")
-        cases = tuple(_distinct(_natural(path, labels, lang)))
+        cases = list(_distinct(_natural(path, labels, lang)))
     if not cases:
         raise Rejected(f"{path}: no question in it")
-    return cases
+    return clustered(cases)
 
 
 def _questions(path: Path, lang: str) -> Iterator[tuple[str, Case]]:
@@ -127,7 +128,7 @@ def _case_of(asked: Asked, golden: tuple[Golden, ...], lang: str) -> Case:
         lang=asked.lang or lang,
         question=asked.question,
         golden=golden,
-        cluster=str(min(one.topic_id for one in golden)) if golden else asked.id,
+        cluster=asked.id,
         history=tuple((turn.role, turn.text) for turn in asked.history),
         standalone=asked.standalone,
     )
@@ -152,7 +153,7 @@ def _natural(path: Path, labels: Labels, lang: str) -> Iterator[tuple[str, Case]
                     Golden(TopicId(topic), number)
                     for topic, number in dict.fromkeys((one.topic_id, one.post_number) for one in found.golden)
                 ),
-                cluster=str(topic_id),
+                cluster=f"{labels}-{topic_id}",
                 exclude_from=(topic_id, 1) if whole else None,
                 exclude_post=None if whole else (topic_id, 1),
             ),

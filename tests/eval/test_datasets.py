@@ -106,7 +106,7 @@ def test_a_question_becomes_a_case(tmp_path: Path) -> None:
     assert (second.question, second.standalone, second.lang) == ("how deep?", "How deep?", "fr")
     assert second.history == (("user", "Garlic?"), ("bot", "In autumn."))
     assert second.golden == (Golden(TopicId(7), None),)
-    assert (third.cluster, third.answerable, third.golden) == ("o1", False, ())
+    assert (third.cluster, third.answerable, third.golden) == ("question o1", False, ())
 
 
 def test_a_link_leaves_out_the_asking_topic_an_accepted_answer_only_its_question(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_link_leaves_out_the_asking_topic_an_accepted_answer_only_its_question
     (link,) = read_cases(load_dataset(folder), Labels.LINKS)
     assert link.question == "Garlic\n\n" + "x" * (ASKED_CHARS - 8)
     assert (link.exclude_from, link.exclude_post) == ((51, 1), None)
-    assert (link.id, link.slice, link.cluster, link.lang) == ("links-51", "links", "51", "en")
+    assert (link.id, link.slice, link.cluster, link.lang) == ("links-51", "links", "44", "en")
     assert link.golden == (Golden(TopicId(44), 1), Golden(TopicId(45), None))
     (accepted,) = read_cases(load_dataset(folder), Labels.ACCEPTED)
     assert (accepted.exclude_from, accepted.exclude_post) == (None, (51, 1))
