@@ -62,6 +62,11 @@ def run(group: click.Group, name: str) -> None:
         status = _fail(f"{name}: {exc}", TRY_AGAIN)
     except ArianeError as exc:
         status = _fail(f"{name}: {exc}", BAD_INPUT)
+    except BrokenPipeError:  # who read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = TRY_AGAIN
+    except OSError as exc:  # a full disk, a file that went
+        status = _fail(f"{name}: {exc.filename or 'output'}: {exc.strerror or exc}", TRY_AGAIN)
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -96,7 +96,7 @@ def load_settings(path: Path | None = None) -> Settings:
     if path is not None:
         try:
             values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as exc:
+        except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as exc:
             raise Misconfigured(f"{path}: {' '.join(str(exc).split())}") from exc
         if not isinstance(values, dict):
             raise Misconfigured(f"{path}: expected settings by section, found {type(values).__name__}")

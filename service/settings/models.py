@@ -58,7 +58,7 @@ class RerankerSettings(Section):
 
 class AnswererSettings(Section):
     kind: AnswererKind = Field(
-        AnswererKind.EXTRACTIVE, description="extractive (bundled), ollama, or openai-compatible."
+        AnswererKind.EXTRACTIVE, description="extractive (bundled), ollama, or openai (whatever speaks its API)."
     )
     url: str = Field("", description="Address of the server.")
     api_key: SecretStr = Field(SecretStr(""), description="Key of the server, if it wants one.")
@@ -79,7 +79,8 @@ class AnswererSettings(Section):
 class ModelSettings(Section):
     profiles_file: str = Field("", description="YAML file of profiles of your own, beside the known ones.")
     index_kind: IndexKind = Field(
-        IndexKind.EXACT, description="How the active profile is searched: exact below 100,000 posts, then hnsw_halfvec."
+        IndexKind.EXACT,
+        description="How the active profile is searched: exact (to 100,000 posts), hnsw_halfvec or hnsw_binary.",
     )
     breaker_failed_calls: int = Field(5, ge=1, description="Failures in a row after which a server is left alone.")
     breaker_open_seconds: float = Field(

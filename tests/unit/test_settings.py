@@ -54,6 +54,7 @@ def test_the_environment_wins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         ("webhook: {secrets: [short]}", "webhook.secrets.0"),
         ("- 1", "expected settings by section"),
         ("a: [", "c.yaml"),
+        ("a: " + "[" * 100_000, "c.yaml"),
     ],
 )
 def test_a_fault_is_one_line_that_says_where(text: str, says: str, tmp_path: Path) -> None:
