@@ -1,6 +1,6 @@
 """The corpus: topics, posts and their text, each write one transaction, no older snapshot over a newer state."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from psycopg.rows import class_row, dict_row
@@ -9,7 +9,7 @@ from service.domain import Category, CategoryId, EmbeddingProfile, PostId, Topic
 from service.ingest.ports import Census, EmbeddedPassage, EmbeddingFailure, IndexedPost, TopicPost
 from service.store import passages as vectors
 from service.store import removal
-from service.store.pool import Pool, connection, transaction
+from service.store.pool import Connection, Pool, connection, transaction
 from service.store.postings import put_postings, terms_of
 from service.store.quarantine import put_failures
 from service.store.topics import refresh_topics
@@ -24,23 +24,43 @@ ON CONFLICT (topic_id) DO UPDATE SET
     tags = excluded.tags, synced_at = excluded.synced_at
 """
 
-_PUT_POSTS = """
-INSERT INTO posts AS stored (post_id, topic_id, post_number, post_type, user_id, username, created_at, updated_at,
-                             reply_to_post_number, refusal, body, length)
-SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::integer[], %s::smallint[], %s::bigint[], %s::text[],
-                     %s::timestamptz[], %s::timestamptz[], %s::integer[], %s::text[], %s::text[], %s::integer[])
-    AS given (post_id, topic_id, post_number, post_type, user_id, username, created_at, updated_at,
-              reply_to_post_number, refusal, body, length)
-ORDER BY post_id
-ON CONFLICT (post_id) DO UPDATE SET
-    topic_id = excluded.topic_id, post_number = excluded.post_number, post_type = excluded.post_type,
-    user_id = excluded.user_id, username = excluded.username, created_at = excluded.created_at,
-    updated_at = excluded.updated_at, reply_to_post_number = excluded.reply_to_post_number,
-    refusal = excluded.refusal, body = excluded.body, length = excluded.length
-WHERE stored.updated_at < excluded.updated_at
-   OR stored.updated_at = excluded.updated_at AND (stored.refusal IS DISTINCT FROM 'deleted' OR %s)
-RETURNING post_id, xmax = 0 AS is_new
+_GIVEN = """
+WITH given AS (SELECT * FROM unnest(
+    %s::bigint[], %s::bigint[], %s::integer[], %s::smallint[], %s::bigint[], %s::text[],
+    %s::timestamptz[], %s::timestamptz[], %s::integer[], %s::text[], %s::text[], %s::integer[]
+) AS post (post_id, topic_id, post_number, post_type, user_id, username, created_at, updated_at, reply_to_post_number,
+           refusal, body, length))
 """
+
+_ADD_POSTS = (
+    _GIVEN
+    + """
+INSERT INTO posts (post_id, topic_id, post_number, post_type, user_id, username, created_at, updated_at,
+                   reply_to_post_number, refusal, body, length)
+SELECT * FROM given ORDER BY post_id ON CONFLICT (post_id) DO NOTHING RETURNING post_id
+"""
+)
+
+# A statement of its own: it sees, and keeps from moving, what others put while the one above waited for them.
+_LOCK_POSTS = """
+SELECT post_id, topic_id, post_number FROM posts WHERE post_id = ANY(%s) ORDER BY post_id FOR NO KEY UPDATE
+"""
+
+_CHANGE_POSTS = (
+    _GIVEN
+    + """
+UPDATE posts AS stored SET
+    topic_id = given.topic_id, post_number = given.post_number, post_type = given.post_type,
+    user_id = given.user_id, username = given.username, created_at = given.created_at,
+    updated_at = given.updated_at, reply_to_post_number = given.reply_to_post_number,
+    refusal = given.refusal, body = given.body, length = given.length
+FROM given
+WHERE stored.post_id = given.post_id AND stored.post_id = ANY(%s) AND (
+    stored.updated_at < given.updated_at
+    OR stored.updated_at = given.updated_at AND (stored.refusal IS DISTINCT FROM 'deleted' OR %s)
+) RETURNING stored.post_id
+"""
+)
 
 
 class CorpusStore:
@@ -93,20 +113,23 @@ class CorpusStore:
             return 0
         columns = [list(column) for column in zip(*map(_post_row, newest.values()), strict=True)]
         async with transaction(self._pool) as conn:
-            rows = await (await conn.execute(_PUT_POSTS, (*columns, just_read))).fetchall()
-            terms = {post_id: terms_of(newest[post_id]) for post_id, _ in rows}
-            before = await put_postings(conn, terms, new=[post_id for post_id, is_new in rows if is_new])
-            refused = [post_id for post_id, is_new in rows if not is_new and newest[post_id].body is None]
+            new = {row[0] async for row in await conn.execute(_ADD_POSTS, columns)}
+            earlier = await _places(conn, newest.keys() - new)
+            cursor = await conn.execute(_CHANGE_POSTS, (*columns, list(earlier), just_read))
+            changed = {row[0] async for row in cursor}
+            terms = {post_id: terms_of(newest[post_id]) for post_id in (*new, *changed)}
+            await put_postings(conn, terms, new=new)
+            refused = [post_id for post_id in changed if newest[post_id].body is None]
             await vectors.drop_passages(conn, refused)
-            now = {post_id: newest[post_id].post.topic_id for post_id in terms}
-            moved = [post_id for post_id, topic_id in before.items() if topic_id != now[post_id]]
+            posts = {post_id: newest[post_id].post for post_id in terms}
+            moved = {one for one in changed if earlier[one] != (posts[one].topic_id, posts[one].post_number)}
+            left = {topic_id for one in moved if (topic_id := earlier[one][0]) is not None}
             await refresh_topics(
                 conn,
-                lengths={*before.values(), *now.values()},
-                vectors={where[post_id] for where in (before, now) for post_id in moved}
-                | {now[one] for one in refused},
+                lengths=left | {post.topic_id for post in posts.values()},
+                vectors=left | {posts[one].topic_id for one in moved.union(refused)},
             )
-        return len(rows)
+        return len(terms)
 
     async def remove_post(self, post_id: PostId, *, updated_at: datetime) -> bool:
         """Mark the post deleted and drop its text, postings and vectors, unless a newer state is there.
@@ -189,6 +212,14 @@ class CorpusStore:
         """Refresh the planner's statistics, which a bulk load leaves behind."""
         async with connection(self._pool) as conn:
             await conn.execute("ANALYZE topics, posts, postings, document_frequencies, embeddings, topic_embeddings")
+
+
+async def _places(conn: Connection, post_ids: Collection[PostId]) -> dict[PostId, tuple[TopicId | None, int]]:
+    """The topic and the number of these posts as stored, which they keep until the transaction ends."""
+    if not post_ids:
+        return {}
+    cursor = await conn.execute(_LOCK_POSTS, (list(post_ids),))
+    return {post_id: (topic_id, number) async for post_id, topic_id, number in cursor}
 
 
 def _topic_row(topic: Topic) -> tuple[object, ...]:

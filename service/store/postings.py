@@ -37,13 +37,11 @@ def terms_of(indexed: IndexedPost) -> Terms:
     return Terms(indexed.terms, indexed.length, indexed.post.topic_id) if indexed.terms else NO_TERMS
 
 
-async def put_postings(
-    conn: Connection, terms: Mapping[PostId, Terms], *, new: Collection[PostId] = ()
-) -> dict[PostId, TopicId]:
+async def put_postings(conn: Connection, terms: Mapping[PostId, Terms], *, new: Collection[PostId] = ()) -> None:
     """Make the postings of these posts agree with their terms; those that agree already aren't touched.
 
-    Gives the topics that they were in, of those that had postings: who calls this has to refresh the topics. Call it
-    once in a transaction: a second pass over the frequencies would break their order. `new` posts have no postings yet.
+    Who calls this has to refresh the topics that the posts were in and are in. Call it once in a transaction: a second
+    pass over the frequencies would break their order. `new` posts have no postings yet.
     """
     stored = await _stored(conn, terms.keys() - set(new))
     changed = {post_id: now for post_id, now in terms.items() if stored.get(post_id, NO_TERMS) != now}
@@ -53,7 +51,6 @@ async def put_postings(
     change = Counter(lexeme for now in changed.values() for lexeme in now.counts)
     change.subtract(lexeme for post_id in changed for lexeme in stored.get(post_id, NO_TERMS).counts)
     await _count(conn, change)
-    return {post_id: one.topic_id for post_id, one in stored.items() if one.topic_id is not None}
 
 
 async def _stored(conn: Connection, post_ids: Collection[PostId]) -> dict[PostId, Terms]:

@@ -81,7 +81,7 @@ async def _refuse(conn: Connection, query: LiteralString, *values: object, also:
 
 async def _drop(conn: Connection, post_ids: Sequence[PostId], *, also: Sequence[TopicId] = ()) -> None:
     """Drop what is kept of these posts; `also` are topics that the transaction is going to change, to be locked too."""
-    before = await put_postings(conn, dict.fromkeys(post_ids, NO_TERMS))
+    await put_postings(conn, dict.fromkeys(post_ids, NO_TERMS))
     await drop_passages(conn, post_ids)
-    topics = {*before.values(), *await topics_of(conn, post_ids)}
+    topics = await topics_of(conn, post_ids)
     await refresh_topics(conn, lengths={*topics, *also}, vectors=topics)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from pgvector import HalfVector
 
-from service.domain import CategoryId, PostId, TopicHit, TopicId
+from service.domain import CategoryId, Post, PostId, TopicHit, TopicId
 from service.ingest.ports import IndexedPost, Refusal
 from service.store import topic_channels
 from service.store.bm25 import K1, B
@@ -141,6 +141,10 @@ def near(one: IndexedPost, chance: random.Random, dimensions: int = 4) -> list[f
     return [abs(chance.gauss(0, 1)) + 0.01 for _ in range(dimensions)]
 
 
+def worded(one: Post, words: list[str]) -> IndexedPost:
+    return IndexedPost(one, None, "...", Counter(words), len(words))
+
+
 async def test_topics_are_current_whatever_writers_do_at_once(corpus: CorpusStore, pool: Pool) -> None:
     """Writers put, move, refuse, remove and embed the same posts of three topics, under two profiles."""
 
@@ -149,9 +153,9 @@ async def test_topics_are_current_whatever_writers_do_at_once(corpus: CorpusStor
         for step in range(12):
             moment = later(step * 8 + seed)
             batch = [
-                indexed(
+                worded(
                     post(n, topic_id=chance.choice(TOPICS).id, updated_at=moment, post_number=chance.randint(1, 3)),
-                    " ".join(chance.choices("abcdef", k=5)),
+                    chance.choices("abcdef", k=chance.choice((0, 5))),
                 )
                 for n in chance.sample(range(1, 20), 4)
             ]
@@ -179,6 +183,23 @@ async def put_three(corpus: CorpusStore) -> None:
     await corpus.put_posts(posts)
     vectors = [(1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0), (0, 0, 1, 0)]
     await corpus.put_passages(PROFILE, [passage(one.post, *v) for one, v in zip(posts, vectors, strict=True)])
+
+
+async def test_a_moved_post_without_words_leaves_nothing_in_its_topic(corpus: CorpusStore, pool: Pool) -> None:
+    """Its vectors go with it, into a private topic too; so they do where only its number changes, or it is refused."""
+    private = replace(OTHER, category_id=PRIVATE.id)
+    await corpus.put_topics([private])
+    await put_three(corpus)
+    without = [replace(post_of(TOPIC.id, n), terms={}, length=0) for n in (1, 2)]
+    await corpus.put_posts(without, just_read=True)
+    for minutes, place in enumerate(((private.id, 3), (private.id, 1), (TOPIC.id, 1)), start=1):
+        topic_id, number = place
+        moved = replace(without[0].post, topic_id=topic_id, post_number=number, updated_at=later(minutes))
+        await corpus.put_posts([replace(without[0], post=moved)])
+        await check_current(pool)
+    gone = replace(without[0].post, topic_id=private.id, updated_at=later(9))
+    await corpus.put_posts([indexed(gone, refusal=Refusal.HIDDEN)])
+    await check_current(pool)
 
 
 async def test_means_and_first_posts_are_found_by_cosine(corpus: CorpusStore, search: SearchStore) -> None:
