@@ -78,9 +78,8 @@ def test_a_scripted_model_is_a_chat_model() -> None:
 async def test_the_model_rewrites_once_within_its_share_of_the_questions_time() -> None:
     model = ScriptedModel()
     condensing = condenser(model)
-    first = await condensing.condense(QUESTION)
-    assert first == Condensed(FULL, "a model", Spent(1, 2.0))
-    assert await condensing.condense(QUESTION) == first
+    assert await condensing.condense(QUESTION) == Condensed(FULL, "a model", Spent(1, 2.0))
+    assert await condensing.condense(QUESTION) == Condensed(FULL, "a model", Spent())
     ((_, options),) = model.calls
     assert options == {"max_tokens": TOKENS, "temperature": 0.0, "timeout": 30.0, "schema": SCHEMA, "urgent": True}
 
@@ -134,6 +133,15 @@ async def test_an_unfit_rewriting_leaves_it_to_the_rules(tells: str) -> None:
     ruled = await RuleCondenser().condense(QUESTION)
     condensed = await condenser(ScriptedModel(tells)).condense(QUESTION)
     assert condensed == Condensed(ruled.text, "rules", Spent(1, 2.0), ("rewriting_refused",))
+
+
+@pytest.mark.parametrize("failed", [Transient("busy"), "no JSON"])
+async def test_what_failed_is_not_remembered(failed: str | ArianeError) -> None:
+    model = ScriptedModel(failed)
+    condensing = condenser(model)
+    assert (await condensing.condense(QUESTION)).by == "rules"
+    model.tells = GOOD
+    assert await condensing.condense(QUESTION) == Condensed(FULL, "a model", Spent(1, 2.0))
 
 
 def test_thinking_is_no_part_of_a_rewriting() -> None:

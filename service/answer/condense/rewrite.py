@@ -31,7 +31,7 @@ TURN_CHARS = 500
 FROM_THREAD = 0.5
 """The least share of a rewriting's content words that somebody in the thread has said."""
 REMEMBERED = 64
-"""Rewritings kept: the stages of one question, and its second answer, ask for the same."""
+"""Rewritings kept: a question that is tried again asks for the same."""
 
 SCHEMA = {
     "type": "object",
@@ -68,19 +68,25 @@ class ModelCondenser:
         self._delimiter = delimiter
         self._clock = clock
         self._rules = RuleCondenser()
-        self._known: OrderedDict[object, Condensed] = OrderedDict()
+        self._known: OrderedDict[object, str] = OrderedDict()
 
     async def condense(self, question: Question) -> Condensed:
-        """Rewritten by the model, or by the rules with a note when it is down or writes nothing fit for a search."""
+        """Rewritten by the model, or by the rules with a note when it is down or writes nothing fit for a search.
+
+        A rewriting that is known costs nothing; what failed is tried again.
+        """
         ruled = await self._rules.condense(question)
         if not ruled.text or dependence(clean(question.text)) is not Dependence.LEANS or not self._has_time():
             return ruled
         key = (question.text, question.lang, question.history)
-        if key not in self._known:
-            self._known[key] = await self._rewritten(question, ruled)
+        if key in self._known:
+            return Condensed(self._known[key], self._options.model)
+        condensed = await self._rewritten(question, ruled)
+        if condensed.by == self._options.model:
+            self._known[key] = condensed.text
             while len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
-        return self._known[key]
+        return condensed
 
     def _has_time(self) -> bool:
         return self._options.max_calls >= LEAST_CALLS and SHARE * self._options.deadline_seconds >= LEAST_SECONDS
