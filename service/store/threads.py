@@ -9,9 +9,12 @@ SELECT post_number, body FROM public_posts
 WHERE topic_id = %(topic_id)s AND post_number < %(before)s
 ORDER BY post_number DESC LIMIT %(humans)s
 """
+# A bot's post that everyone sees is refused for nothing but its author; one that no event told of yet is there to see.
+# Retention empties a text.
 _OURS = """
 SELECT reply_post_number, raw FROM answers
-WHERE topic_id = %(topic_id)s AND reply_post_number < %(before)s AND reply_post_number > %(since)s AND raw IS NOT NULL
+WHERE topic_id = %(topic_id)s AND reply_post_number < %(before)s AND reply_post_number > %(since)s AND raw <> ''
+  AND NOT EXISTS (SELECT FROM posts WHERE posts.post_id = reply_post_id AND refusal <> 'bot_author')
 ORDER BY reply_post_number DESC LIMIT %(humans)s
 """
 
@@ -23,7 +26,10 @@ class ThreadStore:
         self._pool = pool
 
     async def before(self, post: Post, humans: int) -> Before:
-        """The last `humans` posts by humans before this one in its topic, with our replies since the first of them."""
+        """The last `humans` posts by humans before this one in its topic, with our replies since the first of them.
+
+        A reply that was deleted or hidden, or whose text is no longer kept, is left out.
+        """
         wanted = {"topic_id": post.topic_id, "before": post.post_number, "humans": humans}
         async with connection(self._pool) as conn:
             said = await (await conn.execute(_HUMANS, wanted)).fetchall()

@@ -1,15 +1,19 @@
 """What was said before a question: the last public posts by humans, and our replies since the first of them."""
 
 from dataclasses import replace
+from datetime import timedelta
+
+import pytest
 
 from service.answer.ports import FixedReply
-from service.domain import Before, Posted, PostId, Result, TopicId, Trace, UserId
+from service.domain import Before, Post, Posted, PostId, Result, TopicId, Trace, UserId
 from service.ingest.ports import Refusal
+from service.settings import RetentionSettings
 from service.store.corpus import CorpusStore
 from service.store.ledger import LedgerStore
 from service.store.pool import Pool
 from service.store.threads import ThreadStore
-from tests.integration.store_data import NOON, PRIVATE, PUBLIC, TOPIC, indexed, post
+from tests.integration.store_data import NOON, PRIVATE, PUBLIC, TOPIC, indexed, later, post
 
 
 async def test_the_last_human_posts_and_our_replies_between_them(pool: Pool) -> None:
@@ -41,3 +45,39 @@ async def test_the_last_human_posts_and_our_replies_between_them(pool: Pool) -> 
     assert await threads.before(asked, 9) == Before((("user", "first"), ("bot", "reply to 1"), *turns), 1)
     assert await threads.before(post(1), 2) == Before()
     assert await threads.before(post(22, post_number=2, topic_id=hidden.id), 2) == Before()
+
+
+async def replied(pool: Pool) -> Post:
+    """A topic whose first post we replied to with its second, post 102; the member's third post, which asks."""
+    corpus, ledger = CorpusStore(pool), LedgerStore(pool)
+    await corpus.put_categories([PUBLIC])
+    await corpus.put_topics([TOPIC])
+    await corpus.put_posts([indexed(post(1), "first")])
+    await ledger.claim(post(1), now=NOON)
+    await ledger.fix_reply(post(1).id, FixedReply("our reply", Result.ANSWERED), Trace())
+    done = Posted(Result.ANSWERED, post(2).id)
+    await ledger.finish(post(1).id, done, None, reply_post_number=2, now=NOON)
+    return post(3)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "seen"), [(Refusal.BOT_AUTHOR, True), (Refusal.HIDDEN, False), (Refusal.USER_DELETED, False)]
+)
+async def test_a_reply_of_ours_that_nobody_sees_was_not_said(pool: Pool, refusal: Refusal, seen: bool) -> None:
+    asked, corpus, threads = await replied(pool), CorpusStore(pool), ThreadStore(pool)
+    await corpus.put_posts([indexed(post(2), refusal=refusal)])
+    ours = (("bot", "our reply"),) if seen else ()
+    assert (await threads.before(asked, 2)).turns == (("user", "first"), *ours)
+
+
+async def test_a_reply_that_moderators_deleted_was_not_said(pool: Pool) -> None:
+    asked, corpus, threads = await replied(pool), CorpusStore(pool), ThreadStore(pool)
+    await corpus.put_posts([indexed(post(2), refusal=Refusal.BOT_AUTHOR)])
+    await corpus.remove_post(post(2).id, updated_at=later(1))
+    assert (await threads.before(asked, 2)).turns == (("user", "first"),)
+
+
+async def test_a_reply_whose_text_is_no_longer_kept_was_not_said(pool: Pool) -> None:
+    asked, threads = await replied(pool), ThreadStore(pool)
+    await LedgerStore(pool).expire(RetentionSettings(trace_days=1), now=NOON + timedelta(days=2))
+    assert (await threads.before(asked, 2)).turns == (("user", "first"),)
