@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 import click
 
 from eval.datasets import load_dataset
+from eval.datasets.folder import LABEL_FILES
+from eval.domain import Labels
 from eval.new.asked import MAX_QUESTIONS, read_questions
 from eval.new.check import faults_of
 from eval.new.from_forum import Made, Order, check_free, draft_dataset
@@ -92,6 +94,7 @@ def _tell(made: Made, folder: Path, archive: Path | None) -> None:
         lines.append(f"{made.posts - made.vectors:,} posts have no vector yet: run the worker, then draft again")
     if archive is None:
         lines.append("links are those written out in the text, accepted answers are unknown: --archive FILE has both")
-    lines.append(f"now judge the {made.questions:,} questions in {folder / 'questions.yml'}: its head says how")
+    draft = folder / LABEL_FILES[Labels.QUESTIONS]
+    lines.append(f"now judge the {made.questions:,} questions in {draft}: its head says how")
     for line in lines:
         click.echo(line, err=True)

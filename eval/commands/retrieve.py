@@ -8,6 +8,7 @@ import click
 from rich.console import Console
 
 from eval.datasets import Dataset, load_dataset, read_cases
+from eval.datasets.folder import LABEL_FILES
 from eval.domain import Labels
 from eval.retrieval import COMMAND, Asked, retrieve
 from eval.runs import Run, open_run, runs_folder
@@ -20,7 +21,6 @@ from service.settings import Settings
 
 LEAD = "topic Hit@5"
 ALL = "all"
-LABEL_FILES = {Labels.QUESTIONS: "questions.yml", Labels.LINKS: "links.jsonl", Labels.ACCEPTED: "accepted.jsonl"}
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
 
@@ -68,8 +68,7 @@ def command(
     if resume:
         asked = _as_begun(dataset, open_run(_folder_of(settings, resume)))
     else:
-        there = tuple(one for one in Labels if LABEL_FILES[one] in dataset.files)
-        chosen = tuple(one for one in Labels if one in (labels or there))
+        chosen = tuple(one for one in Labels if one in (labels or dataset.labels))
         asked = Asked(
             dataset=dataset,
             cases=tuple(case for one in chosen for case in read_cases(dataset, one)),

@@ -10,14 +10,15 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from eval.datasets.parsing import Entry, Language, Line, Name, checked, read_yaml
+from eval.domain import Labels
 from service.errors import Rejected
 
 MANIFEST = "manifest.yml"
 CORPUS_FILES = ("topics.jsonl.gz", "topics.jsonl", "site.json", "vectors.npz")
 """What the index is made of."""
 
-LABEL_FILES = ("questions.yml", "links.jsonl", "accepted.jsonl", "gate.yml", "drafts.yml", "safety.yml")
-KNOWN_FILES = CORPUS_FILES + LABEL_FILES
+LABEL_FILES = {Labels.QUESTIONS: "questions.yml", Labels.LINKS: "links.jsonl", Labels.ACCEPTED: "accepted.jsonl"}
+KNOWN_FILES = (*CORPUS_FILES, *LABEL_FILES.values(), "gate.yml", "drafts.yml", "safety.yml")
 DEFAULT_LANGUAGE = "en"
 UNCHECKED = f"no {MANIFEST}: nothing says that its files are whole"
 
@@ -65,6 +66,11 @@ class Dataset:
     def site(self) -> Path | None:
         """The categories, if known: without them every category of the archive is public."""
         return self.files.get("site.json")
+
+    @property
+    def labels(self) -> tuple[Labels, ...]:
+        """The files of labelled questions that are there."""
+        return tuple(one for one, name in LABEL_FILES.items() if name in self.files)
 
     @property
     def vectors(self) -> Path | None:

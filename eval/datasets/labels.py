@@ -1,5 +1,6 @@
 """Labelled questions of a dataset: questions.yml, links.jsonl and accepted.jsonl as cases."""
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from eval.datasets.clusters import clustered
-from eval.datasets.folder import Dataset
+from eval.datasets.folder import LABEL_FILES, Dataset
 from eval.datasets.parsing import (
     Entry,
     History,
@@ -30,14 +31,18 @@ ASKED_CHARS = 900
 
 MAX_GOLDEN = 1_000
 NEGATIVE_SLICES = ("unanswerable", "offtopic")
+_NATURAL_ID = re.compile(f"({Labels.LINKS}|{Labels.ACCEPTED})-[0-9]+")
 _MANY_NAMED = 5
 
 
 class Judged(Entry):
-    """Posts of one topic with their grade: 2 answers, 1 helps, 0 does neither; null is not judged yet."""
+    """Posts of one topic, all of it where none is named, with their grade.
+
+    2 answers, 1 helps, 0 does neither; null is not judged yet.
+    """
 
     topic: TopicNumber
-    posts: Annotated[list[PostNumber], Field(max_length=MAX_GOLDEN)] | None = None
+    posts: Annotated[list[PostNumber], Field(min_length=1, max_length=MAX_GOLDEN)] | None = None
     grade: Annotated[int, Field(ge=0, le=ANSWERS)] | None
 
 
@@ -77,12 +82,9 @@ def read_cases(dataset: Dataset, labels: Labels) -> tuple[Case, ...]:
     A question of links.jsonl leaves out the whole asking topic, one of accepted.jsonl only its own first post.
     """
     lang = dataset.languages[0]
-    if labels is Labels.QUESTIONS:
-        path = dataset.path("questions.yml")
-        cases = list(_distinct(_questions(path, lang)))
-    else:
-        path = dataset.path(f"{labels}.jsonl")
-        cases = list(_distinct(_natural(path, labels, lang)))
+    path = dataset.path(LABEL_FILES[labels])
+    found = _questions(path, lang) if labels is Labels.QUESTIONS else _natural(path, labels, lang)
+    cases = list(_distinct(found))
     if not cases:
         raise Rejected(f"{path}: no question in it")
     return clustered(cases)
@@ -91,6 +93,8 @@ def read_cases(dataset: Dataset, labels: Labels) -> tuple[Case, ...]:
 def _questions(path: Path, lang: str) -> Iterator[tuple[str, Case]]:
     unjudged: list[str] = []
     for where, asked in yaml_items(path, Asked):
+        if _NATURAL_ID.fullmatch(asked.id):
+            raise Rejected(f"{where}, id: so are the questions of links.jsonl and accepted.jsonl called")
         if any(one.grade is None for one in asked.golden):
             unjudged.append(asked.id)
             continue
@@ -109,7 +113,7 @@ def _questions(path: Path, lang: str) -> Iterator[tuple[str, Case]]:
 def _goldens(where: str, judged: Iterable[Judged]) -> tuple[Golden, ...]:
     grades: dict[tuple[int, int | None], int] = {}
     for one in judged:
-        numbers: list[int] | list[None] = one.posts if one.posts else [None]
+        numbers: list[int] | list[None] = one.posts or [None]
         for number in numbers:
             if (one.topic, number) in grades:
                 named = f"topic {one.topic}" + (f", post {number}" if number else "")

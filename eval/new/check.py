@@ -1,9 +1,11 @@
 """Checks a dataset as a whole: every file readable, every post that a label names in the archive."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from eval.datasets import Dataset, read_cases, read_drafts, read_gate, read_safety
 from eval.datasets.archive import read_archive
+from eval.datasets.folder import LABEL_FILES
 from eval.domain import Case, Labels
 from service.errors import Rejected
 from service.ingest.archive import read_categories
@@ -19,9 +21,7 @@ def faults_of(dataset: Dataset) -> Iterator[str]:
         cases.extend(read_cases(dataset, one))
 
     readers: dict[str, Callable[[], object]] = {
-        "questions.yml": lambda: labels(Labels.QUESTIONS),
-        "links.jsonl": lambda: labels(Labels.LINKS),
-        "accepted.jsonl": lambda: labels(Labels.ACCEPTED),
+        **{name: partial(labels, one) for one, name in LABEL_FILES.items()},
         "gate.yml": lambda: read_gate(dataset),
         "drafts.yml": lambda: read_drafts(dataset),
         "safety.yml": lambda: read_safety(dataset),

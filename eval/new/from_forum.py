@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eval.datasets.archive import ReadTopic, read_archive
-from eval.datasets.folder import KNOWN_FILES, MANIFEST, Manifest, name_of
+from eval.datasets.folder import KNOWN_FILES, LABEL_FILES, MANIFEST, Manifest, name_of
 from eval.datasets.labels import Found
+from eval.domain import Labels
 from eval.new.asked import Wanted, titles_as_questions
 from eval.new.draft import Drafted, draft_yaml
 from eval.new.export import PostKey, Progress, export_categories, export_topics, export_vectors, snapshot
@@ -92,10 +93,11 @@ async def _draft(at: Answering, order: Order, folder: Path, progress: Progress) 
         wanted = order.questions or await titles_as_questions(conn, order.titles)
     export_categories(folder / "site.json", (await at.corpus.categories()).values())
     natural = _Natural(order.archive or topics, posts, at, progress)
-    links = write_found(folder / "links.jsonl", natural.links())
-    accepted = write_found(folder / "accepted.jsonl", natural.accepted())
+    links = write_found(folder / LABEL_FILES[Labels.LINKS], natural.links())
+    accepted = write_found(folder / LABEL_FILES[Labels.ACCEPTED], natural.accepted())
     drafted, notes = await _pooled(at, wanted, natural.language_of, order.depth, progress)
-    (folder / "questions.yml").write_text(draft_yaml(drafted, at.settings.forum.base_url), encoding="utf-8")
+    draft = draft_yaml(drafted, at.settings.forum.base_url)
+    (folder / LABEL_FILES[Labels.QUESTIONS]).write_text(draft, encoding="utf-8")
     manifest = write_manifest(folder, name=name_of(order.out), languages=natural.languages())
     return Made(manifest, len(posts), vectors, links, accepted, len(drafted), notes)
 

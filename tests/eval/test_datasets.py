@@ -144,10 +144,12 @@ def test_a_post_judged_useless_is_no_golden(tmp_path: Path) -> None:
         ({"id": "two words"}, "item 2 (two words), id: "),
         ({"id": 7}, "item 2 (7), id: Input should be a valid string"),
         ({"id": "q1"}, "the id 'q1' is there twice"),
+        ({"id": "links-51"}, "item 2 (links-51), id: so are the questions of links.jsonl"),
         ({"lang": False}, "item 2 (q2), lang: "),
         ({"question": ""}, "item 2 (q2), question: "),
         ({"goldens": []}, "item 2 (q2), goldens: Extra inputs are not permitted"),
         ({"golden": None}, "item 2 (q2), golden: "),
+        ({"golden": [{"topic": 1, "posts": [], "grade": 2}]}, "item 2 (q2), golden.0.posts: "),
         (
             {"golden": [{"topic": 1, "posts": [1], "grade": 3}]},
             "golden.0.grade: Input should be less than or equal to 2",
