@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from eval.datasets import Dataset, read_cases
+from eval.datasets.clusters import clustered
 from eval.domain import Case, Labels
 
 FOREIGN = 80
@@ -64,27 +65,30 @@ def asked(datasets: Sequence[Dataset], *, seed: int) -> list[Asked]:
     found = []
     for place, (dataset, cases) in enumerate(zip(datasets, own, strict=True)):
         others = [
-            case
+            (datasets[at].name, case)
             for at, some in enumerate(own)
             if at != place
             for case in some
             if case.labels is Labels.QUESTIONS and case.answerable
         ]
         drawn = rng.permutation(len(others))[:FOREIGN]
-        foreign = [_unanswerable(others[at].id, FOREIGN_SLICE, others[at].lang, _text(others[at])) for at in drawn]
-        talk = [_unanswerable(f"talk-{n}", SMALL_TALK_SLICE, *one) for n, one in enumerate(SMALL_TALK)]
+        foreign = [_foreign(*others[at]) for at in drawn]
+        talk = [_small_talk(n, *one) for n, one in enumerate(SMALL_TALK)]
         found.append(Asked(dataset, cases, tuple(foreign + talk)))
     return found
 
 
 def _own(dataset: Dataset) -> tuple[Case, ...]:
-    there = [one for one in Labels if f"{one}.yml" in dataset.files or f"{one}.jsonl" in dataset.files]
-    return tuple(case for labels in there for case in read_cases(dataset, labels))
+    """All its cases; those of different files stand or fall together too, since one fit sees them all."""
+    return clustered([case for labels in dataset.labels for case in read_cases(dataset, labels)])
 
 
-def _text(case: Case) -> str:
-    return case.standalone or case.question
+def _foreign(forum: str, case: Case) -> Case:
+    """A question about that forum, asked of another one: their ids and topics are their own."""
+    place, text = f"{FOREIGN_SLICE} {forum}", case.standalone or case.question
+    return Case(f"{place} {case.id}", Labels.QUESTIONS, FOREIGN_SLICE, case.lang, text, (), f"{place} {case.cluster}")
 
 
-def _unanswerable(name: str, part: str, lang: str, text: str) -> Case:
-    return Case(f"{part} {name}", Labels.QUESTIONS, part, lang, text, (), f"{part} {name}")
+def _small_talk(number: int, lang: str, text: str) -> Case:
+    name = f"{SMALL_TALK_SLICE} {number}"
+    return Case(name, Labels.QUESTIONS, SMALL_TALK_SLICE, lang, text, (), name)

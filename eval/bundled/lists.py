@@ -52,21 +52,21 @@ class List:
 async def gathered(settings: Settings, asked: Asked, progress: Callable[[str, int, int], None]) -> list[List]:
     """Search every question of one forum; raises as open_index and searching do."""
     cases = (*asked.own, *asked.foreign)
-    found: dict[str, List] = {}
+    found: dict[int, List] = {}
     async with open_index(settings, asked.dataset, progress=progress) as at:
         vectors = QueryVectors(at.embedder, settings.home / "eval" / "vectors")
         search = SharedSearch(SearchStore(at.pool))
         apart = await open_systems(at, APART, vectors, Followups.FULL)
-        waiting = iter(cases)
+        waiting = enumerate(cases)
 
         async def search_in_turn() -> None:
-            for case in waiting:
+            for place, case in waiting:
                 others = {system.name: await system.rank(case) for system in apart} if case.answerable else {}
-                found[case.id] = await _list(case, asked.dataset.name, vectors, search, others, settings.retrieval)
+                found[place] = await _list(case, asked.dataset.name, vectors, search, others, settings.retrieval)
                 progress(asked.dataset.name, len(found), len(cases))
 
         await together(*(search_in_turn() for _ in range(ABREAST)))
-    return [found[case.id] for case in cases]
+    return [found[place] for place in range(len(cases))]
 
 
 async def _list(

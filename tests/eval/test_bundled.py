@@ -15,6 +15,7 @@ from eval.bundled.measure import NOTHING, abstained, hit_rows, unseen
 from eval.datasets import load_dataset
 from eval.domain import Labels
 from service.inference.pair_features import LIST_FEATURES, PAIR_FEATURES
+from tests.eval.dataset_files import ASKED, FOUND, write_folder
 
 DEMO = Path(eval.demo.__file__).parent
 TRUE = np.array([3.0, -1.0, 0.0, 2.0, 0.5])
@@ -130,3 +131,28 @@ def test_each_forum_is_asked_about_the_others_too() -> None:
     assert not any(case.answerable for case in first.foreign)
     assert len({case.id for case in (*first.own, *first.foreign)}) == len(first.own) + len(first.foreign)
     assert asked([demo, demo], seed=1)[0] == first
+
+
+def test_forums_that_share_ids_and_topics_stay_apart(tmp_path: Path) -> None:
+    """Two other forums with a q1 about their own topic 7: two questions, of two clusters."""
+    question = {"id": "q1", "slice": "paraphrase", "question": "?", "golden": [{"topic": 7, "grade": 2}]}
+    others = [load_dataset(write_folder(tmp_path / name, questions__yml=[question])) for name in ("left", "right")]
+    about = asked([load_dataset(DEMO), *others], seed=1)[0]
+    foreign = [case for case in about.foreign if case.slice == FOREIGN_SLICE]
+    assert {case.id for case in foreign} == {"foreign left q1", "foreign right q1"}
+    assert len({case.cluster for case in foreign}) == 2
+
+
+def test_label_files_of_one_forum_are_kept_together_by_their_topics(tmp_path: Path) -> None:
+    """The topics that one link is about are those of two questions: no fold may hold one and leave another out."""
+    questions = [ASKED | {"id": f"q{topic}", "golden": [{"topic": topic, "grade": 2}]} for topic in (44, 45, 46)]
+    folder = write_folder(tmp_path / "plot", questions__yml=questions, links__jsonl=[FOUND])
+    (about,) = asked([load_dataset(folder)], seed=1)
+    assert [case.cluster for case in about.own] == ["44", "44", "46", "44"]
+
+
+def test_wordings_of_one_foreign_question_are_one_cluster(tmp_path: Path) -> None:
+    wordings = [ASKED | {"id": name} for name in ("a", "b")]
+    other = load_dataset(write_folder(tmp_path / "plot", questions__yml=wordings))
+    about = asked([load_dataset(DEMO), other], seed=1)[0]
+    assert len({case.cluster for case in about.foreign if case.slice == FOREIGN_SLICE}) == 1
