@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from eval.calibrate.points import Limits
 from eval.calibrate.sample import Regime, ZoneNow, candidates, sample, without_reranker
@@ -11,7 +10,8 @@ from eval.calibrate.study import Study, study
 from eval.datasets import Dataset, read_cases
 from eval.domain import Labels, Retrieved
 from eval.retrieval import Asked, retrieve
-from eval.runs import Run, models_of, open_run, runs_folder
+from eval.runs import Run, models_of
+from eval.runs.finding import find_run
 from service.errors import Rejected
 from service.inference.profile_files import KnownEmbedder, KnownReranker
 from service.settings import Settings
@@ -37,8 +37,8 @@ def made_run(settings: Settings, dataset: Dataset, labels: Labels, *, seed: int)
 
 
 def found_run(settings: Settings, name: str, dataset: Dataset, embedder: KnownEmbedder, reranker: KnownReranker) -> Run:
-    """A run by its id or folder; raises Rejected unless it was finished on this dataset with these models."""
-    run = open_run(Path(name) if Path(name).is_dir() else runs_folder(settings) / Path(name).name)
+    """A run of this name; raises Rejected unless it was finished on this dataset with these models."""
+    run = find_run(settings, name)
     record = run.record
     made = record.systems.get(FULL_SYSTEM)
     if made is None or record.finished is None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from service.commands.options import configured
-from service.errors import Rejected
 from service.settings import Settings
 
 if TYPE_CHECKING:
@@ -23,8 +22,8 @@ WIDTH = 120
 
 
 @click.command("compare")
-@click.argument("run_a", type=click.Path(path_type=Path))
-@click.argument("run_b", type=click.Path(path_type=Path), required=False)
+@click.argument("run_a")
+@click.argument("run_b", required=False)
 @click.option("--baseline", metavar="SYSTEM", help="A system of RUN_A that every system is compared with.")
 @click.option("--dataset", type=click.Path(path_type=Path, file_okay=False), help="The runs' dataset, if it moved.")
 @click.option("--slice", "part", default="all", show_default=True, help='One slice, or a language as "lang:fr".')
@@ -32,8 +31,8 @@ WIDTH = 120
 @configured
 def command(
     settings: Settings,
-    run_a: Path,
-    run_b: Path | None,
+    run_a: str,
+    run_b: str | None,
     baseline: str | None,
     dataset: Path | None,
     part: str,
@@ -41,21 +40,18 @@ def command(
 ) -> None:
     """Compare RUN_A, before, with RUN_B, after; or, with --baseline, the systems of RUN_A alone.
 
-    A run is its folder, or its id. Shown are each measure in both, the difference with its 95 % interval, the p-value
-    of a paired test, what is left of it after correction for all systems and label files, and the smallest difference
-    that so many questions would likely show; then the questions that changed most.
+    A run is its folder, its id, or its command (the newest of it). Shown are each measure in both, the difference with
+    its 95 % interval, the p-value of a paired test, what is left of it after correction for all systems and label
+    files, and the smallest difference that so many questions would likely show; then the questions that changed most.
     """
     from eval.datasets import load_dataset, read_cases
     from eval.domain import Labels
     from eval.measures.pairing import compare_runs
-    from eval.runs import open_run, runs_folder
+    from eval.runs.finding import dataset_folder, find_run
 
-    def opened(run: Path) -> "Run":
-        return open_run(run if run.exists() else runs_folder(settings) / run)
-
-    before = opened(run_a)
-    after = opened(run_b) if run_b else before
-    labelled = load_dataset(dataset or _dataset_of(before))
+    before = find_run(settings, run_a)
+    after = find_run(settings, run_b) if run_b else before
+    labelled = load_dataset(dataset or dataset_folder(before))
     compared = compare_runs(
         before,
         after,
@@ -88,15 +84,6 @@ def report(before: "Run", after: "Run", compared: "Comparison", warnings: list[s
         "rows": [_row(one) for one in compared.differences],
         "changes": [_change(one) for one in compared.changes],
     }
-
-
-def _dataset_of(run: "Run") -> Path:
-    from eval.measures.pairing import FOLDER
-
-    folder = run.record.options.get(FOLDER)
-    if not isinstance(folder, str):
-        raise Rejected(f"{run.folder}: doesn't say where its dataset is: name it with --dataset")
-    return Path(folder)
 
 
 def _row(one: "Difference") -> dict[str, Any]:

@@ -8,7 +8,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from eval.runs import Run, open_run, runs_folder
+from eval.runs.finding import find_run
 from eval.verdict import Kept, judge, read_limits, verdict
 from service.answer.activation import SWITCH_ON
 from service.commands.flags import system_user
@@ -39,7 +39,7 @@ def command(
     switched on with `ariane flags set`. One missed: status 1, and answers under this configuration are held back.
     """
     limits = read_limits(file)
-    runs = [_opened(name, settings) for name in names]
+    runs = [find_run(settings, name) for name in names]
     kept = judge(runs, limits, settings)
     made = verdict(runs, kept, settings, by=by or system_user(), reason=why)
     _show(kept)
@@ -53,13 +53,6 @@ def command(
         if made.passed:
             click.echo(f"to answer by it: {SWITCH_ON}", err=True)
     return None if made.passed else MISSED
-
-
-def _opened(name: str, settings: Settings) -> Run:
-    if Path(name).is_dir():
-        return open_run(Path(name))
-    newest = sorted(path for path in runs_folder(settings).glob(f"*-{name}*") if path.is_dir())
-    return open_run(newest[-1] if newest else runs_folder(settings) / Path(name).name)
 
 
 async def _record(settings: Settings, made: EvaluationRun) -> None:

@@ -1,16 +1,12 @@
 """`python -m eval report`: a run as one page to read."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from service.commands.options import configured
 from service.errors import Rejected
 from service.settings import Settings
-
-if TYPE_CHECKING:
-    from eval.runs import Run
 
 LANGUAGES = ("en", "fr")
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -28,21 +24,23 @@ def command(
 ) -> None:
     """Write a finished run as one page for people, in HTML and in Markdown, and print where.
 
-    RUN is its folder, or its id. The page tells the verdict, every figure with its interval, what the scores tell, how
-    long it takes, what changed since the last run, and what went worst. It needs no other file and no network.
+    RUN is its folder, its id, or its command (the newest of it). The page tells the verdict, every figure with its
+    interval, what the scores tell, how long it takes, what changed since the last run, and what went worst. It needs no
+    other file and no network.
     """
     from eval.datasets import load_dataset
     from eval.report.gather import finished_measures, gather
     from eval.report.previous import last_before
     from eval.report.render import PAGES
+    from eval.runs.finding import dataset_folder, find_run
     from service.progress import ProgressBar
 
-    run = _opened(settings, name)
+    run = find_run(settings, name)
     finished_measures(run)
-    before = _opened(settings, against) if against else last_before(run)
+    before = find_run(settings, against) if against else last_before(run)
     if against and before and before.record.finished is None:
         raise Rejected(f"{before.folder}: this run is not finished: nothing can be compared with it")
-    labelled = load_dataset(dataset or _dataset_of(run))
+    labelled = load_dataset(dataset or dataset_folder(run))
     for warning in labelled.warnings:
         click.echo(warning, err=True)
     with ProgressBar() as progress:
@@ -55,18 +53,3 @@ def command(
             click.echo(folder / file)
     except OSError as exc:
         raise Rejected(f"{folder}: can't be written: {exc.strerror}") from exc
-
-
-def _opened(settings: Settings, name: str) -> "Run":
-    from eval.runs import open_run, runs_folder
-
-    return open_run(Path(name) if Path(name).is_dir() else runs_folder(settings) / Path(name).name)
-
-
-def _dataset_of(run: "Run") -> Path:
-    from eval.measures.pairing import FOLDER as OPTION
-
-    folder = run.record.options.get(OPTION)
-    if not isinstance(folder, str):
-        raise Rejected(f"{run.folder}: doesn't say where its dataset is: name it with --dataset")
-    return Path(folder)

@@ -10,13 +10,12 @@ from eval.measures.comparison import Change, Difference, changed_outcomes, chang
 from eval.measures.retrieval import retrieval_values
 from eval.measures.table import ALL, PerCase, slices, units
 from eval.runs import Run
+from eval.runs.finding import FOLDER
 from eval.runs.record import RunRecord, differing
 from service.errors import Rejected
 
 RETRIEVE = "retrieve"
 ANSWER = "answer"
-FOLDER = "dataset"
-"""The option of a run that says in which folder its dataset was."""
 _MADE_WITH = ("git", "version", "settings", "signature", "seed")
 _HASH = re.compile(r"[0-9a-f]{40,}")
 

@@ -1,9 +1,7 @@
 """Finds the run that a report is compared with: the last one of the same kind before it."""
 
-from collections.abc import Iterator
-
-from eval.runs import Run, open_run
-from service.errors import Rejected
+from eval.runs import Run
+from eval.runs.finding import runs_in
 
 OBEDIENT = "obedient"
 """The option of a safety run whose model obeys whatever it reads: no run of a real one is like it."""
@@ -11,16 +9,8 @@ OBEDIENT = "obedient"
 
 def last_before(run: Run) -> Run | None:
     """Of the finished runs beside this one, the last begun before it that is comparable; None without one."""
-    comparable = [one for one in _beside(run) if _alike(one, run)]
+    comparable = [one for one in runs_in(run.folder.resolve().parent) if _alike(one, run)]
     return max(comparable, key=lambda one: (one.record.started, one.record.id), default=None)
-
-
-def _beside(run: Run) -> Iterator[Run]:
-    for folder in sorted(run.folder.resolve().parent.iterdir()):
-        try:
-            yield open_run(folder)
-        except Rejected:  # no run, or a broken one: it is not what the report is about
-            continue
 
 
 def _alike(one: Run, run: Run) -> bool:

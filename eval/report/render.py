@@ -10,12 +10,12 @@ from markupsafe import Markup
 
 from eval.calibrate.risk import COVERAGES
 from eval.measures.answers import OUTCOMES
-from eval.measures.pairing import FOLDER
 from eval.report.changes import told_differences
 from eval.report.content import LESS_IS_BETTER, Report, Trace
 from eval.report.plots import reliability_plot, risk_plot
 from eval.report.tables import Kind, sections
 from eval.report.wording import Numbers, Wording, wordings
+from eval.runs.finding import FOLDER
 from service.answer.markup.invisible import strip_invisible
 from service.answer.markup.write import escaped
 
