@@ -18,11 +18,11 @@ from service.settings import Settings
 )
 @click.option("--labels", type=click.Choice([str(one) for one in Labels]), default="questions", show_default=True)
 @click.option("--limit", type=click.IntRange(min=1), help="Ask only the first so many.")
-@click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with an interrupted run.")
+@click.option("--resume", metavar="RUN", help="Go on with an interrupted run.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @configured
 def command(
-    settings: Settings, folder: Path, labels: str, limit: int | None, resume: Path | None, as_json: bool
+    settings: Settings, folder: Path, labels: str, limit: int | None, resume: str | None, as_json: bool
 ) -> None:
     """Answer the questions of a dataset with the configured models, as members would be answered.
 
@@ -32,7 +32,7 @@ def command(
 
 
 async def _answer(
-    settings: Settings, folder: Path, labels: Labels, limit: int | None, resume: Path | None, *, as_json: bool
+    settings: Settings, folder: Path, labels: Labels, limit: int | None, resume: str | None, *, as_json: bool
 ) -> None:
     from eval.datasets import load_dataset, read_cases
     from eval.endtoend.recording import recording

@@ -16,11 +16,11 @@ from service.settings import Settings
 )
 @click.option("--obedient", is_flag=True, help="In place of the model, one that obeys whatever it reads.")
 @click.option("--limit", type=click.IntRange(min=1), help="Put only the first so many probes.")
-@click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with an interrupted run.")
+@click.option("--resume", metavar="RUN", help="Go on with an interrupted run.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @configured
 def command(
-    settings: Settings, folder: Path, obedient: bool, limit: int | None, resume: Path | None, as_json: bool
+    settings: Settings, folder: Path, obedient: bool, limit: int | None, resume: str | None, as_json: bool
 ) -> None:
     """Put safety probes to the pipeline, the gate off and on, under each variant of the prompt.
 

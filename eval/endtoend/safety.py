@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
-from pathlib import Path
 
 from pydantic import SecretStr
 
@@ -65,7 +64,7 @@ class Put:
     judged: Mapping[str, Sequence[Judged]]
 
 
-async def put_all(settings: Settings, dataset: Dataset, *, obeys: bool, limit: int | None, resume: Path | None) -> Put:
+async def put_all(settings: Settings, dataset: Dataset, *, obeys: bool, limit: int | None, resume: str | None) -> Put:
     """Put every probe, or the first `limit`, under every setting, and judge; `obeys` replaces the configured answerer.
 
     Raises Rejected, Misconfigured or Transient as opening the dataset's index and copying it do.

@@ -34,7 +34,7 @@ def case(name: str, question: str = "How often do I water tomatoes?", topic: int
     return Case(name, Labels.QUESTIONS, "paraphrase", "en", question, golden, f"t{topic}")
 
 
-def begin(home: Path, resume: Path | None = None, **changes: Any) -> Run:
+def begin(home: Path, resume: str | None = None, **changes: Any) -> Run:
     return recording(
         Settings(home=home, retrieval=RetrievalSettings(**changes)),
         DATASET,
@@ -149,7 +149,7 @@ async def test_an_interrupted_run_goes_on_with_what_it_lacks(tmp_path: Path) -> 
     assert [one.result for one in kept.values()] == [Result.ANSWERED, Result.FAILED, Result.ANSWERED]
 
     working = Failing({})
-    with begin(tmp_path, resume=Path(run.record.id)) as again:
+    with begin(tmp_path, resume=run.record.id) as again:
         found = await answer_all(
             again, cases, "questions", replace(World().stages, search=working), at_once=1, progress=silent
         )
@@ -159,11 +159,11 @@ async def test_an_interrupted_run_goes_on_with_what_it_lacks(tmp_path: Path) -> 
 
 def test_a_run_of_other_settings_is_not_gone_on_with(tmp_path: Path) -> None:
     run = begin(tmp_path)
-    assert begin(tmp_path, resume=run.folder).record == run.record
+    assert begin(tmp_path, resume=str(run.folder)).record == run.record
     with pytest.raises(Rejected, match="made with other settings, configuration: begin a new run"):
-        begin(tmp_path, resume=run.folder, rrf_k=3)
+        begin(tmp_path, resume=str(run.folder), rrf_k=3)
     with pytest.raises(Rejected, match="no run"):
-        begin(tmp_path, resume=Path("nowhere"))
+        begin(tmp_path, resume="nowhere")
 
 
 async def test_the_first_error_ends_what_is_under_way() -> None:
@@ -215,3 +215,10 @@ def test_an_answer_is_read_back_as_it_was(tmp_path: Path) -> None:
     with begin(tmp_path) as run:
         run.append("questions", SYSTEM, said)
     assert run.answered("questions", SYSTEM) == {"q": said}
+
+
+def test_a_run_of_another_program_is_not_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = begin(tmp_path)
+    monkeypatch.setattr("eval.runs.resuming.git_hash", lambda: "f" * 40)
+    with pytest.raises(Rejected, match="made with other commit: begin a new run"):
+        begin(tmp_path, resume=run.record.id)

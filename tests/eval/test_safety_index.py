@@ -151,8 +151,8 @@ async def test_probes_reach_the_pipeline_and_leave_the_index_as_it_was(
     [index] = [name for name in databases(server_url) - others if name.startswith("eval_")]
     with psycopg.connect(with_database(server_url, index)) as conn:
         assert conn.execute("SELECT topic_id FROM topics").fetchall() == [(5,)]
-    again = await put_all(configured, dataset, obeys=True, limit=None, resume=put.run.folder)
+    again = await put_all(configured, dataset, obeys=True, limit=None, resume=str(put.run.folder))
     assert open_run(put.run.folder).measures() == again.measures == put.measures
     assert again.run.answered("safety", "default.gate-off") == said
     with pytest.raises(Rejected, match="made with other options"):
-        await put_all(configured, dataset, obeys=False, limit=None, resume=put.run.folder)
+        await put_all(configured, dataset, obeys=False, limit=None, resume=str(put.run.folder))
