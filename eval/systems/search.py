@@ -40,6 +40,7 @@ async def _timed(ask: Callable[[], Coroutine[Any, Any, T]]) -> Searched[T]:
 class CaseSearch:
     """Matches `service.answer.ports.Search`, for one case and the post that it excludes; keeps the time of each call.
 
+    A case that excludes a post is asked without `exclude_from`: the topic channels raise ValueError for both.
     Posts are looked for DEPTH deep at once, and one deeper for the one that is left out: each system gets as many of
     the first as it wants. An approximate index finds others when it is asked for more: it is asked for each depth.
     """

@@ -113,7 +113,8 @@ class SearchStore:
     ) -> list[TopicHit]:
         """The `limit` public topics of highest BM25 of their whole text over these lexemes, each counted once.
 
-        `exclude_from` as above; `exclude_post` leaves out one post and nothing behind it: what evaluation asks for.
+        `exclude_from` as above; `exclude_post` leaves out one post and nothing behind it: what evaluation asks for. Who
+        gives both gets a ValueError: one run of posts is left out.
         """
         async with connection(self._pool) as conn:
             given = (
@@ -182,7 +183,9 @@ class SearchStore:
 
 
 def _excluding(exclude_from: tuple[TopicId, int] | None, exclude_post: tuple[TopicId, int] | None) -> dict[str, Any]:
-    if exclude_post is not None and exclude_from is None:
+    if exclude_post is not None:
+        if exclude_from is not None:
+            raise ValueError("exclude_from and exclude_post at once: one run of posts can be left out")
         topic_id, number = exclude_post
         return {"asking_topic": topic_id, "from_number": number, "to_number": number}
     topic_id, number = exclude_from or (TopicId(0), 0)  # topic ids start at 1

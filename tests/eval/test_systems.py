@@ -166,8 +166,9 @@ async def test_the_post_that_is_excluded_is_told_to_the_topic_channels() -> None
 
     told: list[dict[str, object]] = []
     excluded = (TopicId(5), 1)
-    await CaseSearch(SharedSearch(store(Telling())), excluded).keyword_topics(["a"], 3, exclude_from=(TopicId(6), 2))
-    assert told == [{"exclude_from": (6, 2), "exclude_post": excluded}]
+    await CaseSearch(SharedSearch(store(Telling())), excluded).keyword_topics(["a"], 3)
+    await CaseSearch(SharedSearch(store(Telling())), None).keyword_topics(["a"], 3, exclude_from=(TopicId(6), 2))
+    assert told == [{"exclude_from": None, "exclude_post": excluded}, {"exclude_from": (6, 2), "exclude_post": None}]
 
 
 async def test_no_system_measures_as_another_one() -> None:

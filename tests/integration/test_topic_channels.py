@@ -237,6 +237,20 @@ async def test_what_is_excluded_is_no_part_of_the_asking_topic(corpus: CorpusSto
     assert best.topic.first is None
 
 
+async def test_no_exclusion_is_left_out_of_account(search: SearchStore) -> None:
+    """Two of them are no run of posts: every channel of topics says so."""
+    asked = unit(0, 1, 0, 0)
+    both = {"exclude_from": (TOPIC.id, 2), "exclude_post": (OTHER.id, 1)}
+    for call in (
+        search.keyword_topics(["red"], 5, **both),
+        search.mean_topics(PROFILE, asked, 5, **both),
+        search.first_post_topics(PROFILE, asked, 5, **both),
+        search.best_posts([TOPIC.id], PROFILE, asked, ["red"], **both),
+    ):
+        with pytest.raises(ValueError, match="exclude_from and exclude_post"):
+            await call
+
+
 async def test_the_post_that_answers_comes_with_its_topics_scores(corpus: CorpusStore, search: SearchStore) -> None:
     """Not the first, which asks in the question's own words; nor one that asks again, nor a word of thanks."""
     posts = [
