@@ -104,15 +104,18 @@ class Proving:
         return self._verdict.proof in (Proof.UNREACHABLE, Proof.BUSY) and self._clock() >= self._left_alone_until
 
     async def _renew(self) -> None:
+        alone = 0.0
         try:
             async with asyncio.timeout(self._proof_seconds):
                 verdict = await self._prove()
         except TimeoutError:
             verdict = Verdict(Proof.UNREACHABLE, f"its proof took more than {self._proof_seconds:g} s")
-            self._left_alone_until = self._clock() + self._proof_seconds
+            alone = self._proof_seconds
         self._made += 1
         good = verdict.proof in self._enough
-        self._old_at = self._clock() + (self._recheck_seconds if good else RETRY_SECONDS)
+        now = self._clock()
+        self._left_alone_until = now + alone
+        self._old_at = now + max(alone, self._recheck_seconds if good else RETRY_SECONDS)
         if verdict.proof is Proof.PROVED:
             log.info("model_proved", model=self._name, detail=verdict.detail)
         else:

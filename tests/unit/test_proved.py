@@ -177,6 +177,29 @@ async def test_a_proof_without_end_costs_its_time_once_and_a_while_nothing() -> 
     assert asked == 2
 
 
+async def test_a_proof_that_took_too_long_is_not_begun_anew_for_as_long_as_it_took() -> None:
+    """Neither before its callers nor beside them, though it took longer than a bad verdict is kept."""
+    now, begun, ended = [0.0], 0, False
+
+    async def prove() -> Verdict:
+        nonlocal begun
+        begun += 1
+        if not ended:
+            raise TimeoutError  # what the limit of its time makes of it
+        return Verdict(Proof.PROVED, "as told")
+
+    embedder = ProvedEmbedder(HashEmbedder(EMBEDDER), prove, proof_seconds=60, clock=lambda: now[0])
+    for now[0] in (0.0, 30.0, 59.0):
+        with pytest.raises(Transient, match="more than 60 s"):
+            await embedder.embed_query("q")
+        await asyncio.sleep(0.01)
+        assert begun == 1
+    now[0], ended = 60.0, True
+    await embedder.embed_query("q")
+    assert begun == 2
+    await embedder.proving.aclose()
+
+
 def used(embedder: ProvedEmbedder) -> bool | None:
     return embedder.proving.used
 
