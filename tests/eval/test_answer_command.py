@@ -4,15 +4,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
-from psycopg import sql
 
 from tests.eval.dataset_files import ASKED, write_folder
-from tests.eval.test_safety_index import TOPIC, databases
+from tests.eval.test_safety_index import TOPIC
+
+FORUM = {**TOPIC, "slug": "watering-pots"}
+"""Another index than the safety tests', which nobody may be using when it is copied."""
 
 QUESTIONS = [
     {
@@ -24,17 +24,6 @@ QUESTIONS = [
 ]
 
 
-@pytest.fixture
-def server(server_url: str) -> Iterator[str]:
-    """The test's server; what evaluation made there is dropped."""
-    before = databases(server_url)
-    yield server_url
-    with psycopg.connect(server_url, autocommit=True) as conn:
-        for name in databases(server_url) - before:
-            if name.startswith("eval_"):
-                conn.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
-
-
 def run(home: Path, *words: str, url: str = "") -> "subprocess.CompletedProcess[str]":
     env = {name: value for name, value in os.environ.items() if not name.startswith("ARIANE_")}
     env |= {"ARIANE_HOME": str(home), "ARIANE_DATABASE__URL": url}
@@ -42,11 +31,11 @@ def run(home: Path, *words: str, url: str = "") -> "subprocess.CompletedProcess[
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=100, check=False)
 
 
-def test_answers_are_measured_and_a_run_can_be_gone_on_with(server: str, tmp_path: Path) -> None:
+def test_answers_are_measured_and_a_run_can_be_gone_on_with(server_url: str, tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "data", questions__yml=QUESTIONS)
-    (folder / "topics.jsonl").write_text(json.dumps(TOPIC) + "\n", encoding="utf-8")
+    (folder / "topics.jsonl").write_text(json.dumps(FORUM) + "\n", encoding="utf-8")
     words = ("answer", "--dataset", str(folder), "--json")
-    first = run(tmp_path / "home", *words, url=server)
+    first = run(tmp_path / "home", *words, url=server_url)
     told = json.loads(first.stdout)
     assert (told["command"], told["dataset"]["name"], told["settings"]["limit"]) == ("answer", "data", None)
     rows = {(row["slice"], row["measure"]): row for row in told["rows"]}
@@ -58,7 +47,7 @@ def test_answers_are_measured_and_a_run_can_be_gone_on_with(server: str, tmp_pat
     kept = (tmp_path / "home" / "eval" / "runs" / told["run"] / "questions.pipeline.jsonl").read_text(encoding="utf-8")
     assert [json.loads(line)["case_id"] for line in sorted(kept.splitlines())] == ["q1", "q2"]
 
-    again = json.loads(run(tmp_path / "home", *words, "--resume", told["run"], url=server).stdout)
+    again = json.loads(run(tmp_path / "home", *words, "--resume", told["run"], url=server_url).stdout)
     assert again == told
 
 
@@ -72,7 +61,7 @@ def test_answers_are_measured_and_a_run_can_be_gone_on_with(server: str, tmp_pat
     ],
 )
 def test_what_is_missing_is_said_in_one_line(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
-    folder = write_folder(tmp_path / "data", topics__jsonl=[TOPIC])
+    folder = write_folder(tmp_path / "data", topics__jsonl=[FORUM])
     done = run(tmp_path / "home", *(word.format(folder) for word in words))
     assert (done.returncode, done.stdout) == (2, "")
     assert says in done.stderr.splitlines()[-1]

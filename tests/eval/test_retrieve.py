@@ -6,15 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 import yaml
-from psycopg import sql
 
 import eval.demo
 from eval.domain import Labels, Retrieved
@@ -62,18 +59,9 @@ class Home:
 
 
 @pytest.fixture(scope="module")
-def server(server_url: str) -> Iterator[str]:
-    """The server, left without the databases that were made here."""
-    yield server_url
-    with psycopg.connect(server_url, autocommit=True) as conn:
-        for (name,) in conn.execute("SELECT datname FROM pg_database WHERE datname LIKE 'eval%'").fetchall():
-            conn.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
-
-
-@pytest.fixture(scope="module")
-def whole(server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Home, dict[str, Any]]:
+def whole(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Home, dict[str, Any]]:
     """Every system on the demo dataset in one go, and what that printed."""
-    home = Home(tmp_path_factory.mktemp("whole"), server)
+    home = Home(tmp_path_factory.mktemp("whole"), server_url)
     ran = home.run("--dataset", str(DEMO), "--systems", "all", "--json")
     assert ran.returncode == 0, ran.stderr
     return home, json.loads(ran.stdout)
@@ -176,16 +164,16 @@ def test_people_get_a_table_and_nothing_of_progress(whole: tuple[Home, dict[str,
         (["--labels", "links", "--dataset", "/nowhere/at/all"], "/nowhere/at/all"),
     ],
 )
-def test_bad_input_is_one_line(arguments: list[str], says: str, server: str, tmp_path: Path) -> None:
+def test_bad_input_is_one_line(arguments: list[str], says: str, server_url: str, tmp_path: Path) -> None:
     dataset = [] if "--dataset" in arguments else ["--dataset", str(DEMO)]
-    ran = Home(tmp_path, server).run(*dataset, *arguments)
+    ran = Home(tmp_path, server_url).run(*dataset, *arguments)
     assert (ran.returncode, ran.stdout) == (2, "")
     (line,) = ran.stderr.splitlines()[-1:]
     assert says in line
 
 
-def test_a_run_is_resumed_only_on_what_it_was_begun_with(server: str, tmp_path: Path) -> None:
-    home = Home(tmp_path / "home", server)
+def test_a_run_is_resumed_only_on_what_it_was_begun_with(server_url: str, tmp_path: Path) -> None:
+    home = Home(tmp_path / "home", server_url)
     folder = make_dataset(tmp_path / "plot")
     begun = home.run("--dataset", str(folder), "--systems", "bm25", "--json")
     assert begun.returncode == 0, begun.stderr
@@ -196,9 +184,9 @@ def test_a_run_is_resumed_only_on_what_it_was_begun_with(server: str, tmp_path: 
     assert "begun with other dataset: start a new run" in refused.stderr
 
 
-def test_a_dataset_without_labels_is_refused(server: str, tmp_path: Path) -> None:
+def test_a_dataset_without_labels_is_refused(server_url: str, tmp_path: Path) -> None:
     folder = make_dataset(tmp_path / "plot")
     (folder / "links.jsonl").unlink()
-    refused = Home(tmp_path / "home", server).run("--dataset", str(folder))
+    refused = Home(tmp_path / "home", server_url).run("--dataset", str(folder))
     assert refused.returncode == 2
     assert "no labelled questions" in refused.stderr
