@@ -81,7 +81,7 @@ async def open_index(
 
 async def _hold(holder: Connection, name: str, *, fresh: bool, say: Callable[[str], None]) -> bool:
     """Hold the database while it is used, alone where it has to be filled; tells which."""
-    key = _key(name)
+    key = lock_key(name)
     with translated():
         if not fresh:
             if not await _asked(holder, "SELECT pg_try_advisory_lock_shared(%s)", key):
@@ -101,21 +101,21 @@ async def _hold(holder: Connection, name: str, *, fresh: bool, say: Callable[[st
 
 async def _share(holder: Connection, name: str) -> None:
     """Let others use the database too, which this session held alone."""
-    await holder.execute("SELECT pg_advisory_lock_shared(%s)", (_key(name),))
-    await holder.execute("SELECT pg_advisory_unlock(%s)", (_key(name),))
+    await holder.execute("SELECT pg_advisory_lock_shared(%s)", (lock_key(name),))
+    await holder.execute("SELECT pg_advisory_unlock(%s)", (lock_key(name),))
 
 
 async def _create(holder: Connection, name: str, family: str, *, fresh: bool) -> None:
-    """Make the database unless an interrupted run left one to go on with; older programs' ones go, if nobody reads."""
+    """Make the database unless an interrupted run left one to go on with; older programs' ones go, if they are free."""
     cursor = await holder.execute("SELECT datname FROM pg_database WHERE starts_with(datname, %s)", (f"{family}_",))
     there = {str(row[0]) for row in await cursor.fetchall()}
     if fresh and name in there:
         await _drop(holder, name)
         there.remove(name)
     for old in sorted(there - {name}):
-        if await _asked(holder, "SELECT pg_try_advisory_lock(%s)", _key(old)):
+        if await _asked(holder, "SELECT pg_try_advisory_lock(%s)", lock_key(old)):
             await _drop(holder, old)
-            await holder.execute("SELECT pg_advisory_unlock(%s)", (_key(old),))
+            await holder.execute("SELECT pg_advisory_unlock(%s)", (lock_key(old),))
     if name not in there:
         identifier = sql.Identifier(name)
         await holder.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(identifier))
@@ -186,5 +186,9 @@ def _sha(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
 
-def _key(name: str) -> int:
+def lock_key(name: str) -> int:
+    """The advisory lock of a database of evaluation, which whoever uses it holds; a copy has its own by its own name.
+
+    Taken in the database that open_index begins in, that of `service.wiring.database.database_url`.
+    """
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)

