@@ -19,12 +19,19 @@ POSTS = 4
 TOPICS = 16
 """How many times the wanted number of candidates a channel looks deep, in posts and in topics."""
 
+SEARCHES_AT_ONCE = 4
+"""How many of a question's searches run at a time, each on a connection of its own: two questions fill a pool of 8."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A query as channels get it: its vector (None: none, or no embedder) and its lexemes, repeats counting."""
+    """A query as channels get it: its vector (None: none, or no embedder) and its lexemes, repeats counting.
+
+    `turns` are the searches that its question may begin now.
+    """
 
     exclude_from: Excluded
+    turns: asyncio.Semaphore
     vector: asyncio.Task[Vector | None]
     words: asyncio.Task[list[str]]
 
@@ -42,19 +49,27 @@ async def retrieve(
     by_vector = bool(BY_VECTOR.intersection(settings.channels))
     trace.mode = Mode.RERANKED if by_vector else Mode.KEYWORD
     vectors = asyncio.create_task(_vectors(question.queries if by_vector else (), embedder, trace))
+    turns = asyncio.Semaphore(SEARCHES_AT_ONCE)
     asked = [
         _Asked(
-            question.exclude_from, asyncio.create_task(_one_of(vectors, n)), asyncio.create_task(_words(one, search))
+            question.exclude_from,
+            turns,
+            asyncio.create_task(_one_of(vectors, n)),
+            asyncio.create_task(_words(one, search, turns)),
         )
         for n, one in enumerate(question.queries)
     ]
+    searches = [
+        asyncio.create_task(_in_turn(channel, one, embedder, search, settings))
+        for one in asked
+        for channel in settings.channels
+    ]
     try:
-        found = await asyncio.gather(
-            *(_search(channel, one, embedder, search, settings) for one in asked for channel in settings.channels)
-        )
+        found = await asyncio.gather(*searches)
         given = await asked[0].vector, await asked[0].words
     finally:
-        await _ended(vectors, *(task for one in asked for task in (one.vector, one.words)))
+        # First the searches: one that goes on after another has failed holds a connection for nobody.
+        await _ended(*searches, vectors, *(task for one in asked for task in (one.vector, one.words)))
     channels = len(settings.channels)
     rankings = [
         dict(zip(settings.channels, found[start : start + channels], strict=True))
@@ -98,9 +113,20 @@ async def _one_of(vectors: asyncio.Task[list[Vector]], n: int) -> Vector | None:
     return known[n] if known else None
 
 
-async def _words(query: str, search: Search) -> list[str]:
+async def _words(query: str, search: Search, turns: asyncio.Semaphore) -> list[str]:
     asked = lexemes(query)
-    return await search.respelled(asked) if asked else []
+    if not asked:
+        return []
+    async with turns:
+        return await search.respelled(asked)
+
+
+async def _in_turn(
+    channel: Channel, asked: _Asked, embedder: QueryEmbedder, search: Search, settings: RetrievalSettings
+) -> list[TopicHit]:
+    await (asked.vector if channel in BY_VECTOR else asked.words)  # who waits for these takes no turn
+    async with asked.turns:
+        return await _search(channel, asked, embedder, search, settings)
 
 
 async def _search(

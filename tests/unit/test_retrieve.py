@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.answer.retrieve import fuse, retrieve
+from service.answer.retrieve import SEARCHES_AT_ONCE, fuse, retrieve
 from service.domain import ENGLISH, Candidate, EmbeddingProfile, Mode, Question, TopicHit, TopicId, Trace, Vector
 from service.errors import ArianeError, Misconfigured, Rejected, Transient
 from service.settings import Channel, RetrievalSettings
@@ -102,6 +102,87 @@ async def test_a_fault_of_the_index_is_told_and_leaves_no_task() -> None:
         await retrieve(QUESTION, FakeEmbedder(), Down(), SETTINGS, Trace())
     await asyncio.sleep(0)
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@dataclass
+class Counting(FakeSearch):
+    """Each search takes a while; `most` is how many ran at a time, `ended` which were stopped before their end."""
+
+    failing: str = ""
+    running: int = 0
+    most: int = 0
+    begun: list[str] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
+
+    async def _takes_a_while(self, name: str) -> list[Any]:
+        self.begun.append(name)
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            await asyncio.sleep(0.005)
+            if name == self.failing:
+                raise Transient("the database can't do this now")
+            if self.failing:
+                await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.ended.append(name)
+            raise
+        finally:
+            self.running -= 1
+        return []
+
+    async def nearest_posts(self, *given: Any, **without: Any) -> list[Candidate]:
+        return await self._takes_a_while("posts")
+
+    async def keyword_posts(self, *given: Any, **without: Any) -> list[Candidate]:
+        return await self._takes_a_while("words")
+
+    async def respelled(self, lexemes: Sequence[str]) -> list[str]:
+        return [*await self._takes_a_while("spelling"), *lexemes] if not self.failing else list(lexemes)
+
+    async def keyword_topics(self, *given: Any, **without: Any) -> list[TopicHit]:
+        return await self._takes_a_while("topics")
+
+    async def mean_topics(self, *given: Any, **without: Any) -> list[TopicHit]:
+        return await self._takes_a_while("means")
+
+    async def first_post_topics(self, *given: Any, **without: Any) -> list[TopicHit]:
+        return await self._takes_a_while("firsts")
+
+
+async def test_a_question_takes_no_more_connections_than_its_share() -> None:
+    search = Counting()
+    followup = replace(QUESTION, text="And in pots?", condensed="How often to water tomatoes in pots?")
+    assert await retrieve(followup, FakeEmbedder(), search, SETTINGS, Trace()) == []
+    assert len(search.begun) == 2 * (len(Channel) + 1)
+    assert search.most == SEARCHES_AT_ONCE
+
+
+@pytest.mark.parametrize("failing", ["posts", "words", "means", "firsts"])
+async def test_when_a_search_fails_those_under_way_are_ended_first(failing: str) -> None:
+    search = Counting(failing=failing)
+    with pytest.raises(Transient):
+        await retrieve(QUESTION, FakeEmbedder(), search, SETTINGS, Trace())
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert search.running == 0
+    assert sorted([*search.ended, failing]) == sorted(search.begun)
+
+
+async def test_who_waits_for_the_embedder_keeps_no_words_from_being_searched() -> None:
+    search, embedded = Counting(), asyncio.Event()
+
+    class Slow(FakeEmbedder):
+        async def embed_query(self, text: str) -> Vector:
+            await embedded.wait()
+            return await super().embed_query(text)
+
+    asking = asyncio.create_task(retrieve(QUESTION, Slow(), search, SETTINGS, Trace()))
+    while len(search.begun) < 3:
+        await asyncio.sleep(0)
+    assert set(search.begun) == {"spelling", "words", "topics"}
+    embedded.set()
+    await asking
+    assert set(search.begun) == {"spelling", "words", "topics", "posts", "means", "firsts"}
 
 
 async def test_the_question_and_what_came_after_it_never_answer() -> None:
