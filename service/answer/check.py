@@ -136,7 +136,7 @@ def check_prompt(
         text=told(question.text),
         in_full=told(question.condensed),
         earlier=[told(text[:EARLIER_CHARS]) for text in earlier],
-        sentences=[told(sentence) for sentence in sentences],
+        sentences=[told(sentence).replace("\n", "\n   ") for sentence in sentences],  # code stays under its number
     )
     return ChatMessage(Role.SYSTEM, render("check", lang)), ChatMessage(Role.USER, data)
 

@@ -87,7 +87,7 @@ async def _examined(
         return _Examined(held.draft, False, (), draft.spent)
     if deps.checker is None:
         return _Examined(held.draft, True, (), draft.spent)
-    kept = [claim for claim, one in held.judged.items() if one.support is not Support.NONE]
+    kept = [claim for claim, one in held.judged.items() if one.support is not Support.NONE and claim.says_something]
     sentences = [" ".join((claim.text, *(f"[[{n}]]" for n in claim.cites if claim.own))) for claim in kept]
     found = await deps.checker.check(question, draft, sentences, sources)
     if found.verdict is None:
@@ -99,5 +99,7 @@ async def _examined(
     CHECKS.labels("failed" if faults else "passed").inc()
     trace.checks.append(f"failed: {', '.join(faults)}" if faults else "passed")
     # What a draft says without support may stand in another post.
-    unsupported = tuple(kept[n - 1].text for n in found.verdict.unsupported[:MOST_SEARCHED])
+    unsupported = tuple(claim.text for n in found.verdict.unsupported if not (claim := kept[n - 1]).code)[
+        :MOST_SEARCHED
+    ]
     return _Examined(held.draft, not faults, found.verdict.missing or unsupported, found.spent)

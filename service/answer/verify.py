@@ -10,7 +10,7 @@ from service.answer.markup.write import write
 from service.answer.messages import Message, message
 from service.answer.ports import SentenceEmbedder
 from service.answer.sanitize import clean_blocks
-from service.answer.support.claims import Evidence, Judgement, Support, judge, read_source
+from service.answer.support.claims import Evidence, Judgement, Support, judge, judge_code, read_source
 from service.answer.support.closeness import Compared, affordable, closeness, comparison
 from service.answer.support.sentences import Claim, claims, revised
 from service.domain import Draft, Question, Source, Trace
@@ -23,7 +23,7 @@ MOST_CLAIMS = 100
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A draft after the check: as it may be posted, whether it still cites, and what became of its sentences."""
+    """A draft after the check: as it may be posted, whether a sentence that cites is left, and what became of each."""
 
     draft: Draft
     stands: bool
@@ -39,7 +39,7 @@ async def hold(
     *,
     seed: int,
 ) -> Held:
-    """Check each sentence of a written draft against the excerpts of the sources that it cites.
+    """Check all that a written draft says against the excerpts of the sources that it cites.
 
     What the check took out is counted in the trace. Without `embedder`, or when it fails, words decide alone.
     """
@@ -52,7 +52,8 @@ async def hold(
     for one in judged.values():
         removed["unsupported" if one.support is Support.NONE else "hedged"] += one.support is not Support.FULL
     trace.removed = {kind: count for kind, count in sorted(removed.items()) if count}
-    return Held(replace(draft, text=write(kept, lambda n: f"[[{n}]]")), bool(citations(kept)), judged)
+    stands = any(claim.own and claim.says_something for claim in claims(kept))
+    return Held(replace(draft, text=write(kept, lambda n: f"[[{n}]]")), stands, judged)
 
 
 def cites(draft: Draft, sources: Sequence[Source]) -> bool:
@@ -73,8 +74,11 @@ def _by_words(
     every = claims(blocks)
     judged.update((claim, Judgement(Support.NONE, score=0.0)) for claim in every[MOST_CLAIMS:])
     for claim in every[:MOST_CLAIMS]:
+        if claim.code:
+            judged[claim] = judge_code(claim.text, read, asked)
+            continue
         cited = _cited(claim, read)
-        judged[claim] = judge(claim.text, cited, asked, own=claim.own)
+        judged[claim] = judge(claim.text, cited, asked, own=claim.own, spans=claim.spans)
         if judged[claim].open:
             unclear[claim] = comparison(claim.text, cited)
     return blocks, judged, unclear
@@ -99,7 +103,9 @@ async def _by_vectors(
     read = [read_source(source, question.lang) for source in shown]
     asked = f"{question.title} {question.text} {question.condensed}"
     return {
-        claim: judge(claim.text, _cited(claim, read), asked, own=claim.own, near=closeness(one, vectors))
+        claim: judge(
+            claim.text, _cited(claim, read), asked, own=claim.own, spans=claim.spans, near=closeness(one, vectors)
+        )
         for claim, one in list(unclear.items())[: len(compared)]
     }
 

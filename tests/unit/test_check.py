@@ -201,6 +201,20 @@ async def test_the_model_reads_the_draft_as_it_would_be_posted() -> None:
     assert "90 g" not in check.content and "evil" not in check.content
 
 
+async def test_the_model_reads_headings_and_code_too_and_no_lone_citation() -> None:
+    model = Model(drafts=deque([f"# Tomatoes in pots\n\n{FIRST}\n\n```\nMulch keeps\npots moist.\n```\n\n[[2]]"]))
+    await ask(model)
+    (_, check) = model.calls[1][1]
+    told = "1. Tomatoes in pots\n2. Water tomatoes in pots every morning. [[1]]\n3. Mulch keeps\n   pots moist.\n==="
+    assert told in check.content
+
+
+async def test_code_that_the_model_doubts_is_not_searched_for() -> None:
+    draft = f"{FIRST}\n\n```\nMulch keeps pots moist.\n```"
+    _, trace, _ = await ask(Model(deque([FINE | {"unsupported": [2, 1]}]), drafts=deque([draft, SECOND])))
+    assert trace.queries == [QUESTION.text, "Water tomatoes in pots every morning."]
+
+
 async def test_a_draft_that_cites_nothing_gives_way_to_the_sources_at_once() -> None:
     model = Model(drafts=deque(["I can’t help with that."]))
     told, trace, _ = await ask(model)

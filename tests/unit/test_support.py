@@ -14,6 +14,7 @@ from service.answer.support.claims import Support, judge, read_source
 from service.answer.support.closeness import MOST_TEXTS
 from service.answer.support.figures import read_figures, unfounded
 from service.answer.support.polarity import clauses, inverted
+from service.answer.support.verbatim import collapsed, names, stands_in
 from service.answer.verify import MOST_CLAIMS, Held, hold
 from service.domain import ENGLISH, FRENCH, Draft, Lang, Question, Trace, Vector
 from service.errors import Rejected, Transient
@@ -149,6 +150,122 @@ async def test_figures_of_the_question_are_known() -> None:
     assert done.stands
 
 
+async def test_headings_are_claims_like_any_other() -> None:
+    done, trace = await held("# Pour bleach on the roots [[1]]")
+    assert not done.stands and done.draft.text == ""
+    assert trace.removed == {"unsupported": 1}
+    good = "## Water tomatoes in pots every morning [[1]]"
+    done, _ = await held(f"# Pour bleach on the roots\n\n{good}")
+    assert done.stands and done.draft.text == good
+    weak = "Water tomatoes every morning with drizzle hoses and rubber gaskets [[1]]"
+    done, _ = await held(f"# {weak}")
+    assert done.draft.text == f"# {weak} {message(Message.UNSURE, ENGLISH, 0)}"
+
+
+CODE = number_sources(
+    [
+        candidate(
+            1, body="Build it so:\n\nmake clean\n  make -j4 all\nmake install\n\nNever run rm -rf /tmp/x yourself."
+        ),
+        candidate(2, body="Call node->SetEnabled(true) and then `touch done`."),
+    ],
+    [],
+    1250,
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "stays"),
+    [
+        ("make clean\nmake   -j4 all\n\nmake install", True),
+        ("make clean\nmake install", True),
+        ("    make -j4 all", True),
+        ("touch done", True),
+        ("make install\nmake clean", False),
+        ("make clean\ntouch done", False),
+        ("make clean\nrm -rf /", False),
+        ("rm -rf /", False),
+        ("Make clean", False),
+        ("make", True),
+    ],
+)
+async def test_code_stays_where_all_its_lines_stand_in_one_excerpt(code: str, stays: bool) -> None:
+    text = f"Build it so [[1]].\n\n```\n{code}\n```"
+    done = await hold(QUESTION, Draft(text, "x", lang=ENGLISH), CODE, None, Trace(), seed=0)
+    assert done.stands
+    assert ("```" in done.draft.text) is stays
+
+
+async def test_code_is_judged_wherever_it_stands_and_may_be_the_questions_own() -> None:
+    text = "Build it so [[1]].\n\n> - ```\n>   rm -rf /\n>   ```"
+    done = await hold(QUESTION, Draft(text, "x", lang=ENGLISH), CODE, None, Trace(), seed=0)
+    assert done.draft.text == "Build it so [[1]]."
+    asked = Question("Is this right?\n\nrm -rf / --now", ENGLISH)
+    text = "Build it so [[1]].\n\n```\nrm -rf / --now\n```"
+    done = await hold(asked, Draft(text, "x", lang=ENGLISH), CODE, None, Trace(), seed=0)
+    assert done.draft.text == text
+
+
+@given(st.text(max_size=80), st.text(max_size=200))
+def test_looking_for_code_is_total_and_any_text_stands_in_itself(code: str, text: str) -> None:
+    assert stands_in(code, collapsed(code)) and names(code, collapsed(code))
+    assert stands_in(code, collapsed(f"{text} {code} {text}"))
+    stands_in(code, collapsed(text))
+    names(code, collapsed(text))
+
+
+def test_a_text_of_nothing_but_quotes_is_looked_through_soon() -> None:
+    assert not stands_in('"\n' * 300, '"' * 8_000 + "x")
+
+
+@pytest.mark.parametrize(
+    ("span", "stays"),
+    [
+        ("SetEnabled()", True),
+        ("SetEnabled", True),
+        ("node->SetEnabled(true);", True),
+        ("touch done", True),
+        ("HOME", True),
+        ("SetDisabled", False),
+        ("Enabled", False),
+        ("setenabled", False),
+        ("touch don", False),
+    ],
+)
+async def test_inline_code_is_exact(span: str, stays: bool) -> None:
+    asked = Question("How do I call it with HOME set?", ENGLISH)
+    text = f"Call it on the node and then it is done: `{span}` [[2]]."
+    done = await hold(asked, Draft(text, "x", lang=ENGLISH), CODE, None, Trace(), seed=0)
+    assert done.stands is stays
+
+
+async def test_code_alone_or_a_citation_alone_is_no_answer() -> None:
+    text = "```\nmake clean\n```\n\n[[1]]"
+    done = await hold(QUESTION, Draft(text, "x", lang=ENGLISH), CODE, None, Trace(), seed=0)
+    assert done.draft.text == text and not done.stands
+
+
+async def test_the_head_of_a_table_is_judged_and_its_weak_rows_are_hedged() -> None:
+    weak = "water tomatoes every morning with drizzle hoses and rubber gaskets"
+    done, trace = await held(f"| bleach the roots [[1]] | tomatoes |\n| --- | --- |\n| {weak} | pots [[1]] |")
+    hedge = message(Message.UNSURE, ENGLISH, 0)
+    assert done.draft.text == f"|  | tomatoes |\n| --- | --- |\n| {weak} | pots [[1]] {hedge} |"
+    assert done.stands and trace.removed == {"hedged": 1, "unsupported": 1}
+    assert clean(done.draft.text, 2) == done.draft.text
+
+
+async def test_a_table_that_loses_its_rows_goes_with_its_head() -> None:
+    done, _ = await held("| Water tomatoes in pots every morning [[1]] |\n| --- |\n| Feed 9 g [[1]] |")
+    assert done.draft.text == "" and not done.stands
+    done, _ = await held("| bleach the roots |\n| --- |")
+    assert done.draft.text == ""
+
+
+async def test_a_sentence_without_end_is_read_to_its_end_or_goes() -> None:
+    done, _ = await held(f"{'Water tomatoes in pots every morning, ' * 30} and pour bleach on the roots [[1]].")
+    assert not done.stands
+
+
 async def test_rows_of_a_table_are_sentences() -> None:
     done, _ = await held("| what | how |\n| --- | --- |\n| water | every morning [[1]] |\n| feed | 9 g [[1]] |")
     assert "every morning" in done.draft.text and "9 g" not in done.draft.text
@@ -197,7 +314,8 @@ async def test_a_source_in_another_language_is_judged_by_figures_and_vectors() -
 
 PIECES = ("[[1]]", "[[2]]", "[[9]]", "Water ", "tomatoes ", "never ", "5 g ", ". ", "! ", "\n", "\n\n", "- ", "# ")
 MORE = ("| a | b |\n| --- | --- |\n", "|", "**", "_", "`", "```", "le ", "ne ", "pas ", "28 °C ", "e.g. ")
-DRAFTS = st.lists(st.sampled_from(PIECES + MORE), max_size=40).map("".join) | st.text(max_size=200)
+CODES = ("\n```\n", "\n\n    ", "> ", "`water` ")
+DRAFTS = st.lists(st.sampled_from(PIECES + MORE + CODES), max_size=40).map("".join) | st.text(max_size=200)
 
 
 @given(DRAFTS, st.sampled_from([ENGLISH, FRENCH, Lang("xx")]))

@@ -8,15 +8,18 @@ from enum import StrEnum
 from service.answer.markup.language import is_foreign
 from service.answer.support.figures import Figures, read_figures, unfounded
 from service.answer.support.polarity import Clause, clauses, inverted
+from service.answer.support.verbatim import collapsed, names, stands_in
 from service.answer.support.words import word_support, word_weights
 from service.domain import Source
 from service.lexer import lexemes
 
-VERSION = 1
+VERSION = 2
 """Of the rules by which a sentence is held against its sources: another one makes other answers."""
 
 READ_CHARS = 8_000
 MOST_SENTENCES = 120
+LONGEST_CLAIM = 1_000
+"""No sentence comes near: a longer one is not read, so it has no support."""
 _FORUM = r"(?:sources?|posts?|messages?|threads?|discussions?|forum|members?|membres?)"
 _TELLS = (
     r"(?:say|mention|tell|answer|cover|explain|discuss|give|dit|disent|précise|mentionne|répond|parle|explique|donne)"
@@ -40,6 +43,7 @@ class Support(StrEnum):
 
 class Reason(StrEnum):
     FIGURE = "figure"
+    CODE = "code"
     INVERTED = "inverted"
     WORDS = "words"
 
@@ -66,8 +70,12 @@ THRESHOLDS = Thresholds()
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A source, read once: its figures (also of its title and date), its clauses, and the words of its sentences."""
+    """A source, read once: its figures (also of its title and date), its clauses, and the words of its sentences.
 
+    `text` is its title and excerpt, collapsed: where code must stand.
+    """
+
+    text: str
     sentences: tuple[str, ...]
     words: tuple[frozenset[str], ...]
     figures: Figures
@@ -81,6 +89,7 @@ def read_source(source: Source, lang: str) -> Evidence:
     sentences = tuple(found[0].strip() for found in _SENTENCE.finditer(text) if found[0].strip())[:MOST_SENTENCES]
     dated = f"{source.title}\n{source.created_at:%d %B %Y}\n{text}"
     return Evidence(
+        collapsed(f"{source.title}\n{text}"),
         sentences,
         (frozenset(lexemes(source.title)), *(frozenset(lexemes(sentence)) for sentence in sentences)),
         read_figures(dated, claimed=False),
@@ -96,19 +105,26 @@ def judge(
     limits: Thresholds = THRESHOLDS,
     *,
     own: bool = True,
+    spans: Sequence[str] = (),
     near: float | None = None,
 ) -> Judgement:
     """What the sources `cited` are worth for a claim on the question `asked`; `near` is its support by vectors, 0 to 1.
 
-    A figure, a month or a name with a digit that is in no cited source, nor in the question, is invented; so is the
-    opposite of what the source says. The rest is a matter of words, or of vectors where those say more: a paraphrase
-    has other words, a source in another language nearly none. A sentence without a citation of its `own` leads to
-    others or sums them up: it goes when no source is near it, and is never hedged. That the forum does not say
-    something can't be found in it.
+    A figure, a month, a name with a digit or inline code (`spans`) that is in no cited source, nor in the question, is
+    invented; so is the opposite of what the source says. The rest is a matter of words, or of vectors where those say
+    more: a paraphrase has other words, a source in another language nearly none. A sentence without a citation of its
+    `own` leads to others or sums them up: it goes when no source is near it, and is never hedged. That the forum does
+    not say something can't be found in it.
     """
+    if len(claim) > LONGEST_CLAIM:
+        return Judgement(Support.NONE, score=0.0)
     known = [one.figures for one in cited]
     if unfounded(read_figures(claim, claimed=True), [*known, read_figures(asked, claimed=False)]):
         return Judgement(Support.NONE, Reason.FIGURE, 0.0)
+    if spans:
+        told = (collapsed(asked), *(one.text for one in cited))
+        if not all(any(names(span, text) for text in told) for span in spans):
+            return Judgement(Support.NONE, Reason.CODE, 0.0)
     if _LIMIT.search(claim) or (not own and _LEAD.search(claim)):
         return Judgement(Support.FULL)
     if any(one.foreign for one in cited):
@@ -124,3 +140,10 @@ def judge(
         return Judgement(Support.FULL, score=score, open=near is None and any(one.foreign for one in cited))
     support = Support.WEAK if own and score >= limits.drop else Support.NONE
     return Judgement(support, Reason.WORDS, score, open=near is None)
+
+
+def judge_code(code: str, shown: Sequence[Evidence], asked: str) -> Judgement:
+    """What a block of code is worth: FULL when all its lines stand in one source or in the question, else NONE."""
+    if any(stands_in(code, text) for text in (collapsed(asked), *(one.text for one in shown))):
+        return Judgement(Support.FULL)
+    return Judgement(Support.NONE, Reason.CODE, 0.0)

@@ -1,13 +1,15 @@
 """The sentences of a draft with the sources they cite, and the draft without those that don't hold."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from service.answer.markup.tree import (
     Block,
     Cite,
+    CodeBlock,
     CodeSpan,
+    Heading,
     Inline,
     Listing,
     Paragraph,
@@ -20,91 +22,133 @@ from service.answer.markup.tree import (
 )
 from service.answer.support.claims import Support
 
-LONGEST_CLAIM = 1_000
-
 _END = re.compile(r"(?<=[.!?…])[\"'»”)*_]*(?:\s+(?=[^a-zà-ÿ\s])|$)|\n")
 _ENDED = re.compile(r"[.!?…][\"'»”)*_]*\s*$")
 _GAP = re.compile(r" ([.,…])(?= |$)")  # what a citation before a full stop leaves
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|ex|env|approx|min|max|mr|mrs|dr|p|no)\.$", re.IGNORECASE)
 
+Run = tuple[Inline, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one sentence says, and the sources it cites; without any, those of its paragraph, and not `own`."""
+    """What one sentence says, and the sources it cites; without any, those of its paragraph, and not `own`.
+
+    `spans` is the inline code in it. A block of `code` is a claim too, by its whole text.
+    """
 
     text: str
     cites: tuple[int, ...]
     own: bool
+    spans: tuple[str, ...] = ()
+    code: bool = False
 
-
-Run = tuple[Inline, ...]
+    @property
+    def says_something(self) -> bool:
+        """Whether there is a word to judge: a citation alone says nothing."""
+        return any(char.isalnum() for char in self.text)
 
 
 def claims(blocks: Iterable[Block]) -> tuple[Claim, ...]:
-    """The sentences of paragraphs and the rows of tables, each once, in reading order; headings and code have none."""
-    return tuple(dict.fromkeys(claim for run in _runs(blocks) for claim, _ in _claimed(run)))
+    """All that the blocks say, each once, in reading order: nothing with a word in it is left out.
+
+    Sentences of paragraphs and headings, the head's cells and the rows of tables, and blocks of code.
+    """
+    return tuple(dict.fromkeys(_claims(blocks)))
 
 
 def revised(blocks: Iterable[Block], judged: Mapping[Claim, Support], hedge: str) -> tuple[Block, ...]:
-    """The blocks without the sentences that nothing supports, and with the `hedge` after those that are weak.
+    """The blocks without what nothing supports or nobody judged, and with the `hedge` after what is weak.
 
-    A row of a table stays whole or goes.
+    A row of a table stays whole or goes; so does a block of code. A cell of a table's head is emptied.
     """
+    return _Revision(judged, hedge).blocks(blocks)
 
-    def revise(sentences: Sequence[tuple[Claim, Run]]) -> Run:
+
+@dataclass(frozen=True, slots=True)
+class _Revision:
+    judged: Mapping[Claim, Support]
+    hedge: str
+
+    def blocks(self, blocks: Iterable[Block]) -> tuple[Block, ...]:
+        return tuple(each for block in blocks if (each := self._block(block)) is not None)
+
+    def _block(self, block: Block) -> Block | None:
+        match block:
+            case Paragraph(inlines):
+                run = self._run(sentences_of(inlines))
+                return Paragraph(run) if says_something(run) else None
+            case Heading(level, inlines):
+                run = self._run(sentences_of(inlines))
+                return Heading(level, run) if says_something(run) else None
+            case CodeBlock():
+                return block if self._support(_code_claim(block)) is Support.FULL else None
+            case Quote(inner):
+                quoted = self.blocks(inner)
+                return Quote(quoted) if quoted else None
+            case Listing(start, tight, items):
+                kept = tuple(item for each in items if (item := self.blocks(each)))
+                return Listing(start, tight, kept) if kept else None
+            case Table(align, (head, *rows)):
+                kept_head = tuple(self._run([cell]) for cell in head)
+                body = tuple(left for row in rows if (left := self._row(row)))
+                stays = body or (not rows and kept_head == head)
+                return Table(align, (kept_head, *body)) if stays else None
+            case _:
+                return block
+
+    def _support(self, claim: Claim) -> Support:
+        return self.judged.get(claim, Support.NONE)
+
+    def _run(self, sentences: Sequence[Run]) -> Run:
         kept: list[Inline] = []
-        for claim, nodes in sentences:
-            match judged.get(claim, Support.FULL):
+        for claim, nodes in _claimed(sentences):
+            match self._support(claim):
                 case Support.FULL:
                     kept += nodes
                 case Support.WEAK:
-                    kept += (*nodes, Text(f" {hedge} "))
+                    kept += (*nodes, Text(f" {self.hedge} "))
                 case Support.NONE:
                     continue
         return merged(kept)
 
-    return tuple(each for block in blocks if (each := _revised(block, revise)) is not None)
+    def _row(self, row: tuple[Run, ...]) -> tuple[Run, ...]:
+        """The row, hedged in its last cell; empty when it goes."""
+        ((claim, _),) = _claimed([_whole_row(row)])
+        match self._support(claim):
+            case Support.FULL:
+                return row
+            case Support.WEAK:
+                return (*row[:-1], merged((*row[-1], Text(f" {self.hedge}"))))
+            case Support.NONE:
+                return ()
 
 
-Revise = Callable[[Sequence[tuple[Claim, Run]]], Run]
-
-
-def _revised(block: Block, revise: Revise) -> Block | None:
-    match block:
-        case Paragraph(inlines):
-            run = revise(_claimed(sentences_of(inlines)))
-            return Paragraph(run) if says_something(run) else None
-        case Quote(inner):
-            quoted = tuple(each for one in inner if (each := _revised(one, revise)) is not None)
-            return Quote(quoted) if quoted else None
-        case Listing(start, tight, items):
-            revised_items = (
-                tuple(each for one in item if (each := _revised(one, revise)) is not None) for item in items
-            )
-            kept = tuple(item for item in revised_items if item)
-            return Listing(start, tight, kept) if kept else None
-        case Table(align, rows):
-            body = tuple(row for row in rows[1:] if revise(_claimed([_whole_row(row)])))
-            return Table(align, (*rows[:1], *body)) if body or not rows[1:] else None
-        case _:
-            return block
-
-
-def _runs(blocks: Iterable[Block]) -> Iterator[list[Run]]:
+def _claims(blocks: Iterable[Block]) -> Iterator[Claim]:
     for block in blocks:
         match block:
-            case Paragraph(inlines):
-                yield sentences_of(inlines)
+            case Paragraph(inlines) | Heading(_, inlines):
+                yield from _claims_of(sentences_of(inlines))
+            case CodeBlock():
+                yield _code_claim(block)
             case Quote(inner):
-                yield from _runs(inner)
+                yield from _claims(inner)
             case Listing(_, _, items):
                 for item in items:
-                    yield from _runs(item)
-            case Table(_, rows):
-                for row in rows[1:]:
-                    yield [_whole_row(row)]
+                    yield from _claims(item)
+            case Table(_, (head, *rows)):
+                for run in (*head, *map(_whole_row, rows)):
+                    yield from _claims_of([run])
             case _:
                 pass
+
+
+def _claims_of(sentences: Sequence[Run]) -> Iterator[Claim]:
+    return (claim for claim, _ in _claimed(sentences))
+
+
+def _code_claim(block: CodeBlock) -> Claim:
+    return Claim(block.text, (), own=False, code=True)
 
 
 def _whole_row(row: tuple[Run, ...]) -> Run:
@@ -155,11 +199,12 @@ def _claimed(sentences: Sequence[Run]) -> list[tuple[Claim, Run]]:
         own = cited[at]
         following = next((cites for cites in cited[at:] if cites), ())
         before = next((cites for cites in reversed(cited[:at]) if cites), ())
-        claimed.append((Claim(_words(run), own or following or before, bool(own)), run))
+        spans = tuple(node.text for node in leaves(run) if isinstance(node, CodeSpan))
+        claimed.append((Claim(_words(run), own or following or before, bool(own), spans), run))
     return claimed
 
 
 def _words(run: Run) -> str:
     """What is said, with the code in it."""
     text = "".join(node.text if isinstance(node, Text | CodeSpan) else " " for node in leaves(run))
-    return _GAP.sub(r"\1", " ".join(text.split()))[:LONGEST_CLAIM]
+    return _GAP.sub(r"\1", " ".join(text.split()))
