@@ -12,12 +12,10 @@ from eval.domain import Labels, Retrieved
 from eval.retrieval import Asked, retrieve
 from eval.runs import Run, models_of
 from eval.runs.finding import find_run
+from eval.systems.catalogue import EMBEDDER_DOWN, RERANKED
 from service.errors import Rejected
 from service.inference.profile_files import KnownEmbedder, KnownReranker
 from service.settings import Settings
-
-FULL_SYSTEM = "reranked"
-KEYWORD_SYSTEM = "keyword-reranked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ class Calibrated:
 
 def made_run(settings: Settings, dataset: Dataset, labels: Labels, *, seed: int) -> Run:
     """Search every case with all parts and with keywords alone; raises as `retrieve`."""
-    systems = (KEYWORD_SYSTEM, FULL_SYSTEM)
+    systems = (EMBEDDER_DOWN, RERANKED)
     asked = Asked(dataset, read_cases(dataset, labels), (labels,), systems, seed=seed)
     return asyncio.run(retrieve(settings, asked)).run
 
@@ -40,9 +38,9 @@ def found_run(settings: Settings, name: str, dataset: Dataset, embedder: KnownEm
     """A run of this name; raises Rejected unless it was finished on this dataset with these models."""
     run = find_run(settings, name)
     record = run.record
-    made = record.systems.get(FULL_SYSTEM)
+    made = record.systems.get(RERANKED)
     if made is None or record.finished is None:
-        raise Rejected(f"{run.folder}: not a finished run of {FULL_SYSTEM!r}")
+        raise Rejected(f"{run.folder}: not a finished run of {RERANKED!r}")
     if record.dataset.checksum != dataset.checksum:
         raise Rejected(f"{run.folder}: made on another dataset, {record.dataset.name}, or on what it was before")
     then = (record.models, made.get("embedder"), made.get("reranker"), made.get("candidates"))
@@ -66,14 +64,14 @@ def calibrated(
 ) -> Calibrated:
     """Study every regime; one in which too little was found is left out, but for the full one: raises Rejected."""
     cases = read_cases(dataset, labels)
-    full = {case: candidates(found) for case, found in run.retrieved(labels, FULL_SYSTEM).items()}
+    full = {case: candidates(found) for case, found in run.retrieved(labels, RERANKED).items()}
     found: dict[Regime, Mapping[str, Retrieved]] = {Regime.RERANKED: full}
-    if KEYWORD_SYSTEM in run.record.systems:
-        keyword = run.retrieved(labels, KEYWORD_SYSTEM)
+    if EMBEDDER_DOWN in run.record.systems:
+        keyword = run.retrieved(labels, EMBEDDER_DOWN)
         found[Regime.KEYWORD] = {case: candidates(one) for case, one in keyword.items()}
     found[Regime.RERANKER_DOWN] = {case: without_reranker(one) for case, one in full.items()}
     studies: dict[Regime, Study] = {}
-    missing = {} if Regime.KEYWORD in found else {Regime.KEYWORD: f"the run has no system {KEYWORD_SYSTEM!r}"}
+    missing = {} if Regime.KEYWORD in found else {Regime.KEYWORD: f"the run has no system {EMBEDDER_DOWN!r}"}
     for regime, lists in found.items():
         try:
             judged, left_out = sample(cases, lists, regime, zone_now, max_sources=max_sources)

@@ -14,13 +14,16 @@ from click.testing import CliRunner, Result
 from eval.__main__ import evaluate
 from eval.calibrate.points import Limits
 from eval.calibrate.profile import Origin, recalibration
-from eval.calibrate.run import KEYWORD_SYSTEM
+from eval.calibrate.run import made_run
 from eval.calibrate.sample import Regime, candidates, sample, zones_of
 from eval.calibrate.study import FEATURES, study
 from eval.calibrate.synthetic import EMBEDDER, RERANKER
 from eval.datasets import load_dataset
 from eval.domain import Case, Golden, Hit, Labels, Retrieved
+from eval.retrieval import Asked, Outcome
 from eval.runs import DatasetUsed, Run, new_run
+from eval.systems import SYSTEMS
+from eval.systems.catalogue import EMBEDDER_DOWN, RERANKED
 from service.domain import TopicId, Zone
 from service.errors import Rejected
 from service.inference.profile_files import load_profiles, recalibrated
@@ -110,15 +113,15 @@ def write_run(folder: Path, settings: Settings, *, reranker: str = RERANKING, fi
         command="retrieve",
         dataset=DatasetUsed(name=dataset.name, checksum=dataset.checksum),
         labels=["questions"],
-        systems={"reranked": switches, KEYWORD_SYSTEM: switches},
+        systems={RERANKED: switches, EMBEDDER_DOWN: switches},
         seed=1,
         options={},
         now=now,
     ) as run:
         rng = np.random.default_rng(1)
         for at in range(QUESTIONS):
-            run.append("questions", "reranked", found_in(f"q{at}", at, logits_of(at, rng)))
-            run.append("questions", KEYWORD_SYSTEM, found_in(f"q{at}", at, logits_of(at, rng), mode="keyword"))
+            run.append("questions", RERANKED, found_in(f"q{at}", at, logits_of(at, rng)))
+            run.append("questions", EMBEDDER_DOWN, found_in(f"q{at}", at, logits_of(at, rng), mode="keyword"))
         if finished:
             run.finish([], now=now)
     return run
@@ -239,6 +242,20 @@ def test_a_model_that_pays_is_written_and_gives_the_zones_it_was_fitted_to(tmp_p
     answered = np.array([zone is not Zone.ABSTAIN for zone in zones])
     assert (answered & judged.right).sum() > 0.85 * judged.right.sum()
     assert (answered & ~judged.right).sum() < 0.15 * answered.sum()
+
+
+def test_a_run_made_for_it_asks_systems_that_there_are(
+    dataset: Path, settings: Settings, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Asked] = []
+
+    async def retrieve(_: Settings, what: Asked) -> Outcome:
+        asked.append(what)
+        return Outcome(run, [])
+
+    monkeypatch.setattr("eval.calibrate.run.retrieve", retrieve)
+    assert made_run(settings, load_dataset(dataset), Labels.QUESTIONS, seed=1) is run
+    assert set(asked[0].systems) == {EMBEDDER_DOWN, RERANKED} <= set(SYSTEMS)
 
 
 @pytest.mark.parametrize(
