@@ -24,6 +24,8 @@ from eval.report.render import block, code, seen
 from eval.report.wording import Numbers, wordings
 from eval.report.worst import worst_found
 from eval.runs import Run
+from eval.systems import SYSTEMS
+from tests.eval import report_runs
 from tests.eval.report_runs import MAKERS, QUESTIONS, a_dataset, answer_run, begun, found, gate_run, retrieve_run
 
 SECTIONS = ["verdict", "results", "times", "changes", "worst", "made", "legend"]
@@ -258,6 +260,15 @@ def test_both_languages_say_everything() -> None:
     for lang in LANGUAGES:
         file = Path(__file__).parents[2] / "eval" / "report" / "wording" / f"{lang}.yml"
         yaml.load(file.read_text(), NoDuplicates)
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_every_system_has_its_words(lang: str) -> None:
+    named = wordings()[lang].names["systems"]
+    others = {"pipeline", "gate", "default.gate-off", "default.gate-on"}
+    assert set(named) == {*SYSTEMS, *others}
+    assert set(report_runs.SYSTEMS) <= set(SYSTEMS)
+    assert len(set(named.values())) == len(named)
 
 
 def fields(text: str) -> set[str]:
