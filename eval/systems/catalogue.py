@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
+from eval.datasets.parsing import one_line
 from eval.systems.baselines import Bm25, Dense, Once, Rrf
 from eval.systems.documents import read_documents
 from eval.systems.legacy import Legacy
@@ -12,6 +13,7 @@ from eval.systems.search import SharedSearch
 from eval.systems.system import System
 from eval.systems.vectors import QueryVectors
 from service.answer.retrieve import BY_VECTOR
+from service.errors import Rejected
 from service.settings import Channel
 from service.store.search import SearchStore
 from service.store.topic_search import TopicSearchStore
@@ -38,7 +40,12 @@ EMBEDDING = frozenset({"dense", "rrf", FUSED, RERANKED, *map(str, BY_VECTOR)})
 async def open_systems(
     at: Answering, names: Sequence[str], vectors: QueryVectors, followups: Followups
 ) -> tuple[System, ...]:
-    """These systems over an open index; the baselines read all of it first, and BM25 takes some seconds to index."""
+    """These systems over an open index; raises Rejected where a name is none of SYSTEMS.
+
+    The baselines read all of the index first, and BM25 takes some seconds to index.
+    """
+    if unknown := [name for name in names if name not in SYSTEMS]:
+        raise Rejected(f"no system is called {', '.join(map(one_line, unknown))}: there are {', '.join(SYSTEMS)}")
     settings = at.settings.retrieval
     parts = Parts(vectors, SharedSearch(SearchStore(at.pool)), at.stages.reranker, settings, followups)
     by_words = tuple(channel for channel in settings.channels if channel not in BY_VECTOR)

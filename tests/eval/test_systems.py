@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval.domain import Case, Labels
-from eval.systems import Followups, QueryVectors, asked_text
+from eval.systems import Followups, QueryVectors, asked_text, open_systems
 from eval.systems.baselines import Bm25, Dense, Rrf
 from eval.systems.documents import Documents
 from eval.systems.production import Parts, Production
@@ -21,9 +21,10 @@ from eval.systems.search import CaseSearch, SharedSearch
 from eval.systems.system import DEPTH, System
 from eval.systems.vectors import read_vector
 from service.domain import Candidate, EmbeddingProfile, IndexKind, TopicHit, TopicId, Vector
-from service.errors import Transient
+from service.errors import Rejected, Transient
 from service.settings import Channel, RetrievalSettings
 from service.store.search import SearchStore
+from service.wiring.answering import Answering
 from tests.fakes.answering import FakeEmbedder, FakeReranker, FakeSearch, candidate
 
 CASE = Case("Q-1", Labels.QUESTIONS, "paraphrase", "en", "How often to water tomatoes?", (), "1")
@@ -295,3 +296,9 @@ def test_every_system_matches_the_protocol() -> None:
     ]
     assert [system.name for system in systems] == ["bm25", "dense", "rrf"]
     assert all(system.switches for system in systems)
+
+
+async def test_a_system_that_is_none_is_refused_before_anything_is_read() -> None:
+    """Nothing was opened: the names alone decide."""
+    with pytest.raises(Rejected, match=r"no system is called magic: there are bm25, .*, reranked$"):
+        await open_systems(cast("Answering", None), ("bm25", "magic"), cast("QueryVectors", None), Followups.FULL)
