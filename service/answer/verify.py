@@ -94,7 +94,7 @@ async def _by_vectors(
     if embedder is None or not unclear:
         return {}
     compared = affordable(list(unclear.values()))
-    texts = list(dict.fromkeys(text for one in compared for text in (one.claim, *one.sentences)))
+    texts = list(dict.fromkeys(text for one in compared for text in one.texts))
     try:
         vectors = dict(zip(texts, await embedder.embed_sentences(texts), strict=True))
     except (Transient, Rejected, Misconfigured) as exc:

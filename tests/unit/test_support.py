@@ -312,6 +312,68 @@ async def test_a_source_in_another_language_is_judged_by_figures_and_vectors() -
     assert not done.stands
 
 
+FRENCH_TOO = number_sources(
+    [
+        candidate(1, body=BODY),
+        candidate(2, body="Le paillis est utile pour les tomates, et il ne faut pas le retirer avant les gelées."),
+    ],
+    [],
+    1250,
+)
+ONLY_THE_FRENCH_SAYS = "Straw mulch is useful until frost comes"
+
+
+@pytest.mark.parametrize(
+    ("text", "support"),
+    [
+        ("Water tomatoes in pots every morning [[1]] [[2]].", Support.FULL),
+        ("Wet the leaves [[1]] [[2]].", Support.NONE),
+        (f"{ONLY_THE_FRENCH_SAYS} [[1]] [[2]].", Support.WEAK),
+        (f"{ONLY_THE_FRENCH_SAYS} [[2]].", Support.FULL),
+        (f"{ONLY_THE_FRENCH_SAYS} [[1]].", Support.NONE),
+        (f"{ONLY_THE_FRENCH_SAYS}.", Support.NONE),
+        ("Wait until 5 May [[1]] [[2]].", Support.NONE),
+    ],
+)
+async def test_a_source_in_another_language_speaks_for_itself_alone(text: str, support: Support) -> None:
+    done = await hold(QUESTION, Draft(text, "x", lang=ENGLISH), FRENCH_TOO, None, Trace(), seed=0)
+    assert [one.support for one in done.judged.values()] == [support]
+
+
+class Near:
+    """Embeds the French at one cosine of all that is English, and the claim at another of the English sources."""
+
+    def __init__(self, french: float, english: float) -> None:
+        self.french, self.english = french, english
+        self.texts: list[str] = []
+
+    async def embed_sentences(self, texts: Sequence[str]) -> list[Vector]:
+        self.texts += texts
+        return [self._vector(text) for text in texts]
+
+    def _vector(self, text: str) -> Vector:
+        if text.startswith(ONLY_THE_FRENCH_SAYS):
+            return np.array([1.0, 0.0], dtype=np.float32)
+        cosine = self.french if "paillis" in text else self.english
+        return np.array([cosine, np.sqrt(1 - cosine**2)], dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("near", "support"),
+    [
+        (Near(french=0.9, english=0.5), Support.FULL),
+        (Near(french=0.5, english=0.88), Support.NONE),  # near for French, not for English
+        (Near(french=0.5, english=0.99), Support.FULL),
+        (Near(french=0.5, english=0.5), Support.NONE),
+    ],
+)
+async def test_vectors_are_read_on_the_scale_of_each_sources_language(near: Near, support: Support) -> None:
+    draft = Draft(f"{ONLY_THE_FRENCH_SAYS} [[1]] [[2]].", "x", lang=ENGLISH)
+    done = await hold(QUESTION, draft, FRENCH_TOO, near, Trace(), seed=0)
+    assert any("paillis" in text for text in near.texts) and any("morning" in text for text in near.texts)
+    assert [one.support for one in done.judged.values()] == [support]
+
+
 PIECES = ("[[1]]", "[[2]]", "[[9]]", "Water ", "tomatoes ", "never ", "5 g ", ". ", "! ", "\n", "\n\n", "- ", "# ")
 MORE = ("| a | b |\n| --- | --- |\n", "|", "**", "_", "`", "```", "le ", "ne ", "pas ", "28 °C ", "e.g. ")
 CODES = ("\n```\n", "\n\n    ", "> ", "`water` ")

@@ -13,7 +13,7 @@ from service.answer.support.words import word_support, word_weights
 from service.domain import Source
 from service.lexer import lexemes
 
-VERSION = 2
+VERSION = 3
 """Of the rules by which a sentence is held against its sources: another one makes other answers."""
 
 READ_CHARS = 8_000
@@ -83,6 +83,14 @@ class Evidence:
     foreign: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A claim's support by vectors, 0 to 1: in the sources of its language, in those of others; None without any."""
+
+    same: float | None
+    other: float | None
+
+
 def read_source(source: Source, lang: str) -> Evidence:
     """The source as it is held against claims in `lang`. Total."""
     text = source.excerpt[:READ_CHARS]
@@ -106,15 +114,16 @@ def judge(
     *,
     own: bool = True,
     spans: Sequence[str] = (),
-    near: float | None = None,
+    near: Near | None = None,
 ) -> Judgement:
-    """What the sources `cited` are worth for a claim on the question `asked`; `near` is its support by vectors, 0 to 1.
+    """What the sources `cited` are worth for a claim on the question `asked`; `near` is its support by vectors, if any.
 
     A figure, a month, a name with a digit or inline code (`spans`) that is in no cited source, nor in the question, is
     invented; so is the opposite of what the source says. The rest is a matter of words, or of vectors where those say
-    more: a paraphrase has other words, a source in another language nearly none. A sentence without a citation of its
-    `own` leads to others or sums them up: it goes when no source is near it, and is never hedged. That the forum does
-    not say something can't be found in it.
+    more: a paraphrase has other words. A source in another language has nearly none of them and is left to vectors:
+    without those a claim that cites nothing else passes, and one that cites others too is hedged at worst. A sentence
+    without a citation of its `own` leads to others or sums them up: it goes when no source is near it, and is never
+    hedged. That the forum does not say something can't be found in it.
     """
     if len(claim) > LONGEST_CLAIM:
         return Judgement(Support.NONE, score=0.0)
@@ -127,19 +136,28 @@ def judge(
             return Judgement(Support.NONE, Reason.CODE, 0.0)
     if _LIMIT.search(claim) or (not own and _LEAD.search(claim)):
         return Judgement(Support.FULL)
-    if any(one.foreign for one in cited):
-        score = 1.0 if near is None else near
-    else:
-        if own and inverted(clauses(claim), [clause for one in cited for clause in one.clauses]):
-            return Judgement(Support.NONE, Reason.INVERTED, 0.0)
-        words = [sentence for one in cited for sentence in one.words]
-        score = word_support(word_weights(claim, frozenset(lexemes(asked))), words)
-        if near is not None:
-            score = max(score, (score + near) / 2)
+    read = [one for one in cited if not one.foreign]
+    if own and inverted(clauses(claim), [clause for one in read for clause in one.clauses]):
+        return Judgement(Support.NONE, Reason.INVERTED, 0.0)
+    all_foreign = bool(cited) and not read
+    score = 0.0 if all_foreign else _by_words(claim, read, asked, near)
+    if near is not None and near.other is not None:
+        score = max(score, near.other)
+    elif all_foreign:
+        score = 1.0  # nothing but vectors could tell
+    elif own and len(read) < len(cited):
+        score = max(score, limits.drop)  # a source that only vectors could read may say it
     if score >= (limits.hedge if own else limits.drop):
-        return Judgement(Support.FULL, score=score, open=near is None and any(one.foreign for one in cited))
+        return Judgement(Support.FULL, score=score, open=near is None and all_foreign)
     support = Support.WEAK if own and score >= limits.drop else Support.NONE
     return Judgement(support, Reason.WORDS, score, open=near is None)
+
+
+def _by_words(claim: str, read: Sequence[Evidence], asked: str, near: Near | None) -> float:
+    """How much of a claim sources in its language say, 0 to 1: vectors count half, where they say more than words."""
+    words = [sentence for one in read for sentence in one.words]
+    score = word_support(word_weights(claim, frozenset(lexemes(asked))), words)
+    return score if near is None or near.same is None else max(score, (score + near.same) / 2)
 
 
 def judge_code(code: str, shown: Sequence[Evidence], asked: str) -> Judgement:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.answer.support.claims import Evidence
+from service.answer.support.claims import Evidence, Near
 from service.domain import Vector
 from service.lexer import lexemes
 
@@ -23,36 +23,48 @@ OTHER_LANGUAGE = (0.83, 0.88)
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A claim, the sentences it is compared with, and whether they are in another language."""
+    """A claim, and the sentences it is compared with: those of its sources in its language, and in others."""
 
     claim: str
-    sentences: tuple[str, ...]
-    foreign: bool
+    same: tuple[str, ...]
+    other: tuple[str, ...]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (self.claim, *self.same, *self.other)
 
 
 def comparison(claim: str, cited: Sequence[Evidence]) -> Compared:
-    """What is to be embedded for a claim, each text cut to EMBEDDED_CHARS."""
+    """What is to be embedded for a claim, each text cut to EMBEDDED_CHARS; half is of each language where two are."""
     words = frozenset(lexemes(claim))
-    sentences = [(sentence, own) for one in cited for sentence, own in zip(one.sentences, one.words[1:], strict=True)]
-    nearest = sorted(sentences, key=lambda pair: -len(words & pair[1]))[:MOST_OF_CLAIM]
-    foreign = any(one.foreign for one in cited)
-    return Compared(claim[:EMBEDDED_CHARS], tuple(text[:EMBEDDED_CHARS] for text, _ in nearest), foreign)
+    same, other = (_nearest(words, [one for one in cited if one.foreign is foreign]) for foreign in (False, True))
+    other = other[: max(MOST_OF_CLAIM // 2, MOST_OF_CLAIM - len(same))]
+    return Compared(claim[:EMBEDDED_CHARS], same[: MOST_OF_CLAIM - len(other)], other)
 
 
 def affordable(compared: Sequence[Compared]) -> Sequence[Compared]:
     """As many of the first comparisons as MOST_TEXTS allows."""
     texts: set[str] = set()
     for at, one in enumerate(compared):
-        texts.update((one.claim, *one.sentences))
+        texts.update(one.texts)
         if len(texts) > MOST_TEXTS:
             return compared[:at]
     return compared
 
 
-def closeness(compared: Compared, vectors: Mapping[str, Vector]) -> float | None:
-    """Support by the nearest sentence, 0 to 1; None where there is no sentence."""
-    if not compared.sentences:
-        return None
-    best = max(float(vectors[compared.claim] @ vectors[sentence]) for sentence in compared.sentences)
-    low, high = OTHER_LANGUAGE if compared.foreign else SAME_LANGUAGE
-    return float(np.clip((best - low) / (high - low), 0.0, 1.0))
+def closeness(compared: Compared, vectors: Mapping[str, Vector]) -> Near:
+    """Support by the nearest sentence of each language."""
+    claim = vectors[compared.claim]
+
+    def scaled(sentences: Sequence[str], low: float, high: float) -> float | None:
+        cosines = [float(claim @ vectors[sentence]) for sentence in sentences]
+        return float(np.clip((max(cosines) - low) / (high - low), 0.0, 1.0)) if cosines else None
+
+    return Near(scaled(compared.same, *SAME_LANGUAGE), scaled(compared.other, *OTHER_LANGUAGE))
+
+
+def _nearest(words: frozenset[str], cited: Sequence[Evidence]) -> tuple[str, ...]:
+    """The sentences that share most of the words, at most MOST_OF_CLAIM."""
+    sentences = [(sentence, own) for one in cited for sentence, own in zip(one.sentences, one.words[1:], strict=True)]
+    ordered = sorted(sentences, key=lambda pair: -len(words & pair[1]))
+    return tuple(text[:EMBEDDED_CHARS] for text, _ in ordered[:MOST_OF_CLAIM])
