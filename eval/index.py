@@ -53,16 +53,18 @@ async def open_index(
     server = await database_url(settings)
     profile = _profile(settings)
     rules = _rules(settings)
-    family = f"eval_{dataset.corpus[:16]}_{_sha(profile, sorted(rules.bots), rules.index_banners)}"
-    name = f"{family}_{_program()}"
-    url = make_conninfo(server, dbname=name)
-    inside = settings.model_copy(
-        update={"database": settings.database.model_copy(update={"url": SecretStr(url)})},
-    )
     arguments = connection_arguments(settings.database, NAME)
     with translated():
         holder = await AsyncConnection.connect(server, **arguments)
     async with holder:
+        # The locks are those of the database that is configured: an index is of its runs alone.
+        made_of = _sha(profile, sorted(rules.bots), rules.index_banners, holder.info.dbname)
+        family = f"eval_{dataset.corpus[:16]}_{made_of}"
+        name = f"{family}_{_program()}"
+        url = make_conninfo(server, dbname=name)
+        inside = settings.model_copy(
+            update={"database": settings.database.model_copy(update={"url": SecretStr(url)})},
+        )
         filling = await _hold(holder, name, fresh=fresh, say=say)
         if filling:
             with translated():

@@ -239,6 +239,17 @@ async def test_settings_of_retrieval_share_the_index(heard: Heard, tmp_path: Pat
     assert heard.steps == []
 
 
+async def test_runs_of_another_database_of_the_server_have_their_own(
+    heard: Heard, tmp_path: Path, server_url: str, empty_database_url: str
+) -> None:
+    """Advisory locks are a database's: runs that begin in two can't keep each other off one index."""
+    folder = make_dataset(tmp_path / "plot", range(111, 114))
+    url = SecretStr(empty_database_url)
+    other = Heard(heard.settings.model_copy(update={"database": DatabaseSettings(url=url, pool_max_size=2)}))
+    async with heard.open(folder) as at, at.pool.connection() as reading, other.open(folder, fresh=True):
+        assert await (await reading.execute("SELECT count(*) FROM posts")).fetchone() == (6,)
+
+
 async def test_a_copy_in_use_stays_when_an_index_is_made(heard: Heard, tmp_path: Path, server_url: str) -> None:
     """A safety run's copy is called as the index and more, as an older program's index is."""
     folder = make_dataset(tmp_path / "plot", range(101, 104))
