@@ -13,7 +13,7 @@ from service.answer.sanitize import clean_blocks
 from service.answer.support.claims import Evidence, Judgement, Support, judge, judge_code, read_source
 from service.answer.support.closeness import Compared, affordable, closeness, comparison
 from service.answer.support.sentences import Claim, claims, revised
-from service.domain import Draft, Question, Source, Trace
+from service.domain import Draft, Question, Source, Trace, Vector
 from service.errors import Misconfigured, Rejected, Transient
 from service.telemetry import log
 
@@ -43,12 +43,11 @@ async def hold(
 
     What the check took out is counted in the trace. Without `embedder`, or when it fails, words decide alone.
     """
-    shown = sources if draft.shown is None else sources[: len(draft.shown)]
     removed: Counter[str] = Counter()
-    blocks, judged, unclear = await asyncio.to_thread(_by_words, question, draft, shown, removed)
-    judged |= await _by_vectors(question, shown, unclear, embedder)
+    by_words = await asyncio.to_thread(_by_words, question, draft, sources, removed)
+    judged = {**by_words.judged, **await _by_vectors(by_words, embedder)}
     hedge = message(Message.UNSURE, question.lang, seed)
-    kept = revised(blocks, {claim: one.support for claim, one in judged.items()}, hedge)
+    kept = revised(by_words.blocks, {claim: one.support for claim, one in judged.items()}, hedge)
     for one in judged.values():
         removed["unsupported" if one.support is Support.NONE else "hedged"] += one.support is not Support.FULL
     trace.removed = {kind: count for kind, count in sorted(removed.items()) if count}
@@ -58,14 +57,22 @@ async def hold(
 
 def cites(draft: Draft, sources: Sequence[Source]) -> bool:
     """Whether the draft cites any source that it was shown."""
-    shown = len(sources) if draft.shown is None else len(draft.shown)
-    return bool(citations(clean_blocks(draft.text, shown, draft.prompt, Counter())))
+    return bool(citations(clean_blocks(draft.text, len(_shown(draft, sources)), draft.prompt, Counter())))
 
 
-def _by_words(
-    question: Question, draft: Draft, shown: Sequence[Source], removed: Counter[str]
-) -> tuple[tuple[Block, ...], dict[Claim, Judgement], dict[Claim, Compared]]:
-    """The cleaned draft, each claim judged without vectors, and what vectors may still tell."""
+@dataclass(frozen=True, slots=True)
+class _ByWords:
+    """The cleaned draft, what it is held against, each claim judged without vectors, and what those may still tell."""
+
+    blocks: tuple[Block, ...]
+    read: Sequence[Evidence]
+    asked: str
+    judged: Mapping[Claim, Judgement]
+    unclear: Mapping[Claim, Compared]
+
+
+def _by_words(question: Question, draft: Draft, sources: Sequence[Source], removed: Counter[str]) -> _ByWords:
+    shown = _shown(draft, sources)
     blocks = clean_blocks(draft.text, len(shown), draft.prompt, removed)
     read = [read_source(source, question.lang) for source in shown]
     asked = f"{question.title} {question.text} {question.condensed}"
@@ -81,33 +88,35 @@ def _by_words(
         judged[claim] = judge(claim.text, cited, asked, own=claim.own, spans=claim.spans)
         if judged[claim].open:
             unclear[claim] = comparison(claim.text, cited)
-    return blocks, judged, unclear
+    return _ByWords(blocks, read, asked, judged, unclear)
 
 
-async def _by_vectors(
-    question: Question,
-    shown: Sequence[Source],
-    unclear: Mapping[Claim, Compared],
-    embedder: SentenceEmbedder | None,
-) -> dict[Claim, Judgement]:
+async def _by_vectors(by_words: _ByWords, embedder: SentenceEmbedder | None) -> dict[Claim, Judgement]:
     """What vectors say of the claims that words left open; nothing where there are none."""
-    if embedder is None or not unclear:
+    if embedder is None or not by_words.unclear:
         return {}
-    compared = affordable(list(unclear.values()))
+    compared = affordable(list(by_words.unclear.values()))
     texts = list(dict.fromkeys(text for one in compared for text in one.texts))
     try:
         vectors = dict(zip(texts, await embedder.embed_sentences(texts), strict=True))
     except (Transient, Rejected, Misconfigured) as exc:
         log.warning("checked_by_words_alone", error=str(exc))
         return {}
-    read = [read_source(source, question.lang) for source in shown]
-    asked = f"{question.title} {question.text} {question.condensed}"
-    return {
-        claim: judge(
-            claim.text, _cited(claim, read), asked, own=claim.own, spans=claim.spans, near=closeness(one, vectors)
-        )
-        for claim, one in list(unclear.items())[: len(compared)]
-    }
+    return await asyncio.to_thread(_with_vectors, by_words, vectors, len(compared))
+
+
+def _with_vectors(by_words: _ByWords, vectors: Mapping[str, Vector], count: int) -> dict[Claim, Judgement]:
+    """The first `count` unclear claims, judged anew."""
+    found: dict[Claim, Judgement] = {}
+    for claim, compared in list(by_words.unclear.items())[:count]:
+        cited, near = _cited(claim, by_words.read), closeness(compared, vectors)
+        found[claim] = judge(claim.text, cited, by_words.asked, own=claim.own, spans=claim.spans, near=near)
+    return found
+
+
+def _shown(draft: Draft, sources: Sequence[Source]) -> Sequence[Source]:
+    """The sources that the draft was written from: the first ones."""
+    return sources if draft.shown is None else sources[: len(draft.shown)]
 
 
 def _cited(claim: Claim, read: Sequence[Evidence]) -> list[Evidence]:

@@ -1,22 +1,25 @@
 """The model-free check of a draft: what is invented or turned round goes, paraphrases stay, and no draft breaks it."""
 
+import threading
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.answer import verify
 from service.answer.evidence import number_sources
 from service.answer.messages import Message, message
 from service.answer.sanitize import clean
-from service.answer.support.claims import Support, judge, read_source
+from service.answer.support.claims import Evidence, Judgement, Support, judge, read_source
 from service.answer.support.closeness import MOST_TEXTS
 from service.answer.support.figures import read_figures, unfounded
 from service.answer.support.polarity import clauses, inverted
 from service.answer.support.verbatim import collapsed, names, stands_in
 from service.answer.verify import MOST_CLAIMS, Held, hold
-from service.domain import ENGLISH, FRENCH, Draft, Lang, Question, Trace, Vector
+from service.domain import ENGLISH, FRENCH, Draft, Lang, Question, Source, Trace, Vector
 from service.errors import Rejected, Transient
 from tests.fakes.answering import candidate
 from tests.unit.support_labels import figures, judged, labels
@@ -294,6 +297,26 @@ async def test_vectors_speak_for_a_paraphrase_and_are_asked_only_where_words_do_
     assert done.draft.text == text and near.texts
     done, _ = await held(" ".join(f"Word{'abcdefghijklmnop'[n]} stays unsaid [[1]]." for n in range(16)), embedder=near)
     assert len(near.texts) <= 2 * MOST_TEXTS
+
+
+async def test_sources_are_read_once_and_nothing_is_judged_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    judged_in: list[int] = []
+
+    def reading(source: Source, lang: str) -> Evidence:
+        read.append(source.n)
+        return read_source(source, lang)
+
+    def judging(*args: Any, **options: Any) -> Judgement:
+        judged_in.append(threading.get_ident())
+        return judge(*args, **options)
+
+    monkeypatch.setattr(verify, "read_source", reading)
+    monkeypatch.setattr(verify, "judge", judging)
+    near = Vectors()
+    await held("Soak tomatoes daily at dawn with plenty to drink [[1]].", embedder=near)
+    assert near.texts and read == [1, 2]
+    assert len(judged_in) == 2 and threading.get_ident() not in judged_in
 
 
 @pytest.mark.parametrize("error", [Transient("slow"), Rejected("not today", status=422)])
