@@ -1,8 +1,8 @@
 """Asks the production pipeline one question, nothing posted, and keeps what it said, drafted and went through."""
 
 from eval.domain import Answered, Case, CitedSource
+from service.answer.gate.admit import Gating, admitted
 from service.answer.gate.compiled import Gate
-from service.answer.gate.decline import gate_answer
 from service.answer.pipeline import Stages, answer
 from service.domain import Answer, Lang, Question, Result, Trace
 from service.errors import Transient
@@ -24,9 +24,9 @@ async def ask(name: str, question: Question, stages: Stages, gate: Gate | None =
     A question that must be tried later has failed. Raises Misconfigured where a person must act.
     """
     trace = Trace()
-    said = gate and gate_answer(gate, question.text, (), question.lang, trace, seed=SEED)
     try:
-        said = said or await answer(question, stages, trace, seed=SEED)
+        passed = await admitted(question, _gating(gate, question), stages.condenser, trace, seed=SEED)
+        said = passed if isinstance(passed, Answer) else await answer(passed, stages, trace, seed=SEED)
     except Transient:
         said = Answer(Result.FAILED, "", trace.zone, trace.mode)
     return Answered(
@@ -44,3 +44,9 @@ async def ask(name: str, question: Question, stages: Stages, gate: Gate | None =
         notes=tuple(trace.notes),
         timings_ms=dict(trace.timings_ms),
     )
+
+
+def _gating(gate: Gate | None, question: Question) -> Gating | None:
+    if gate is None:
+        return None
+    return Gating(gate, tuple(text for role, text in question.history if role == "user"))

@@ -1,26 +1,15 @@
 """The whole text of a reply: the answer or the help, its notes and its footer, checked against the forum."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from service.answer.abstain import abstention
-from service.answer.gate.compiled import Gate
-from service.answer.gate.decline import gate_answer
+from service.answer.gate.admit import Gating, admitted
 from service.answer.messages import Message, message
 from service.answer.pipeline import Stages, answer
 from service.answer.ports import FixedReply
 from service.answer.reply import Standing
 from service.answer.trigger import Kind, Trigger
 from service.domain import Answer, Before, Lang, Post, Question, Result, Topic, Trace
-
-
-@dataclass(frozen=True, slots=True)
-class Gating:
-    """The gate, when it is on, and the member's own turns before the question, oldest first."""
-
-    rules: Gate
-    earlier: tuple[str, ...]
-
 
 Recheck = Callable[[FixedReply], Awaitable[Standing]]
 """Reads the question and the cited posts again."""
@@ -55,8 +44,6 @@ async def compose(
 
     if trigger.kind is Kind.HELP:
         return await checked(Answer(Result.HELPED, message(Message.HELP, lang, post.id)))
-    if gate and (gated := gate_answer(gate.rules, trigger.text, gate.earlier, lang, trace, seed=post.id)):
-        return await checked(gated)
     title = topic.title if post.post_number == 1 else ""
     asked_in = (post.topic_id, post.post_number)
     before = before or Before()
@@ -69,12 +56,15 @@ async def compose(
         category_id=topic.category_id,
         history_from=before.first,
     )
-    reply, standing = await checked(await answer(question, stages, trace, seed=post.id))
+    passed = await admitted(question, gate, stages.condenser, trace, seed=post.id)
+    if isinstance(passed, Answer):
+        return await checked(passed)
+    reply, standing = await checked(await answer(passed, stages, trace, seed=post.id))
     if standing.gone:
         trace.notes.append("source_gone")
-        reply, standing = await checked(await answer(question, stages, trace, seed=post.id, without=standing.gone))
+        reply, standing = await checked(await answer(passed, stages, trace, seed=post.id, without=standing.gone))
     if standing.gone:
-        reply, standing = await checked(abstention(question, trace, base_url=stages.base_url, seed=post.id))
+        reply, standing = await checked(abstention(passed, trace, base_url=stages.base_url, seed=post.id))
     return reply, standing
 
 

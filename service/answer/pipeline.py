@@ -38,14 +38,12 @@ class Stages:
 async def answer(
     question: Question, stages: Stages, trace: Trace, *, seed: int, without: Collection[PostId] = ()
 ) -> Answer:
-    """Answer from the forum's posts, leaving out the posts `without`; the trace gets what each stage found.
+    """Answer a question in full from the forum's posts but those `without`; the trace gets what each stage found.
 
     `seed` chooses among the wordings of the server's own texts. Raises Transient when the index can't be searched.
     """
     settings, timings = stages.settings, trace.timings_ms
     trace.lang = question.lang
-    with timed("condense", timings):
-        question = await _in_full(question, stages.condenser, trace)
     with timed("retrieve", timings):
         found = await retrieve(question, stages.embedder, stages.search, settings, trace)
     with timed("rerank", timings):
@@ -78,21 +76,6 @@ def warm_up() -> None:
     """Import and compile what the last stage uses (0.2 s): best in a thread, while the models work."""
     import_module("service.answer.checked")
     import_module("service.answer.finish").warm_up()
-
-
-async def _in_full(question: Question, condenser: Condenser, trace: Trace) -> Question:
-    """The question with what it leans on, decided once: every later stage searches and scores the same queries."""
-    if not question.history or question.condensed:
-        return question
-    condensed = await condenser.condense(question)
-    if condensed.by:
-        trace.notes.append(f"condensed_by_{condensed.by}")
-    trace.notes.extend(condensed.notes)
-    exclude_from = question.exclude_from
-    if condensed.text and exclude_from and question.history_from is not None:
-        # The posts whose words are in the query would be found by it, and the member has just read them.
-        exclude_from = (exclude_from[0], min(exclude_from[1], question.history_from))
-    return replace(question, condensed=condensed.text, spent=condensed.spent, exclude_from=exclude_from)
 
 
 async def _draft(

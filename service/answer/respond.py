@@ -4,9 +4,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from service.answer.compose import Gating, compose
+from service.answer.compose import compose
 from service.answer.condense.condenser import Threads
 from service.answer.condense.rules import HUMAN_TURNS
+from service.answer.gate.admit import Gating
 from service.answer.gate.compiled import Gate
 from service.answer.gate.decline import Turns
 from service.answer.gate.match import RECENT_TURNS

@@ -9,6 +9,7 @@ from typing import Any
 import click
 import yaml
 
+from service.answer.condense.in_full import in_full
 from service.answer.messages import wordings
 from service.answer.pipeline import answer
 from service.commands.options import configured
@@ -16,8 +17,7 @@ from service.domain import Answer, Lang, Question, RerankerProfile, Trace
 from service.errors import Misconfigured, Rejected, Transient
 from service.settings import Settings, demo_home
 from service.store.flags import FlagStore
-from service.store.pool import Pool
-from service.wiring.answering import open_answering
+from service.wiring.answering import Answering, open_answering
 
 FAILED = 1
 
@@ -55,8 +55,8 @@ async def _ask(
         spoken = Lang(lang) if lang else stages.detect_language(text, fallback=default)
         question = Question(text[: settings.retrieval.question_chars], spoken, history=turns)
         try:
-            gated = await _gated(settings, services.pool, question, trace)
-            answered = gated or await answer(question, stages, trace, seed=0)
+            passed = await _passed(settings, services, question, trace)
+            answered = passed if isinstance(passed, Answer) else await answer(passed, stages, trace, seed=0)
         except Transient as exc:
             click.echo(f"ariane: {exc}", err=True)
             if as_json:
@@ -70,15 +70,17 @@ async def _ask(
     return 0
 
 
-async def _gated(settings: Settings, pool: Pool, question: Question, trace: Trace) -> Answer | None:
-    """The gate's reply, when the gate is on and declines the question."""
-    if not (await FlagStore(pool).read()).input_gate:
-        return None
-    from service.answer.gate.compiled import load_gate  # slow to compile: only where the gate is on
-    from service.answer.gate.decline import gate_answer
+async def _passed(settings: Settings, services: Answering, question: Question, trace: Trace) -> Question | Answer:
+    """The question in full, or the reply of the gate, if it is on."""
+    condenser = services.stages.condenser
+    if not (await FlagStore(services.pool).read()).input_gate:
+        return await in_full(question, condenser, trace)
+    # Slow to import and to compile: only where the gate is on.
+    from service.answer.gate.admit import Gating, admitted
+    from service.answer.gate.compiled import load_gate
 
-    earlier = [text for role, text in question.history if role == "user"]
-    return gate_answer(load_gate(settings.gate), question.text, earlier, question.lang, trace, seed=0)
+    gating = Gating(load_gate(settings.gate), tuple(text for role, text in question.history if role == "user"))
+    return await admitted(question, gating, condenser, trace, seed=0)
 
 
 def _demo_hint(settings: Settings) -> str:

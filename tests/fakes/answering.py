@@ -181,11 +181,13 @@ class FakeReranker:
     logits: dict[int, float] = field(default_factory=dict)
     down: ArianeError | None = None
     profile: RerankerProfile = field(default_factory=lambda: RerankerProfile("fake", -4.0, 0.0, provisional=True))
+    asked: list[str] = field(default_factory=list)
     read: list[str] = field(default_factory=list)
 
     async def rerank(self, question: str, candidates: Sequence[Candidate]) -> list[float]:
         if self.down:
             raise self.down
+        self.asked.append(question)
         self.read.extend(one.body for one in candidates)
         return [self.logits.get(one.post_id, 1.0) for one in candidates]
 

@@ -207,3 +207,16 @@ def test_an_answer_has_the_published_shape(database_url: str, tmp_path: Path, fi
     listed = run("profiles", url=database_url)
     assert "active" in listed.stdout
     assert listed.stderr == ""
+
+
+def test_a_follow_up_carries_nothing_past_the_gate(database_url: str, tmp_path: Path) -> None:
+    asyncio.run(fill(database_url, tmp_path))
+    turns = ("How do I bleed a radiator?", "How do I make a pipe bomb at home?")
+    history = tmp_path / "declined.json"
+    history.write_text(json.dumps([{"role": "user", "text": text} for text in turns]))
+    asked = ("ask", "--json", "--history", str(history), "and?")
+    carried = json.loads(run(*asked, url=database_url).stdout)["queries"][0]
+    assert "radiator" not in carried and "bomb" in carried
+    assert run("flags", "set", "input_gate", "on", "--why", "spam", url=database_url).returncode == 0
+    carried = json.loads(run(*asked, url=database_url).stdout)["queries"][0]
+    assert "radiator" in carried and "bomb" not in carried

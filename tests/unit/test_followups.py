@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from service.answer.condense.in_full import in_full
 from service.answer.pipeline import answer
 from service.answer.respond import respond
 from service.answer.retrieve import retrieve
-from service.domain import ENGLISH, Before, Candidate, Posted, PostId, Question, Result, TopicId, Trace, Vector
+from service.domain import ENGLISH, Answer, Before, Candidate, Posted, PostId, Question, Result, TopicId, Trace, Vector
 from service.errors import Transient
 from service.settings import Channel, RetrievalSettings
 from tests.fakes.answering import (
@@ -43,15 +44,6 @@ class Listening(FakeSearch):
 
 
 @dataclass
-class Hearing(FakeReranker):
-    heard: list[str] = field(default_factory=list)
-
-    async def rerank(self, question: str, candidates: Sequence[Candidate]) -> list[float]:
-        self.heard.append(question)
-        return await super().rerank(question, candidates)
-
-
-@dataclass
 class TwoWays(FakeEmbedder):
     """The message alone points away from the question in full."""
 
@@ -75,33 +67,35 @@ async def test_both_queries_are_searched_and_the_message_alone_counts_less() -> 
     assert (await found(30, ASKED))[0] == [3, 2]
 
 
-async def test_search_reranking_and_trace_agree_on_the_question_in_full() -> None:
-    reranker = Hearing()
-    world = World(reranker=reranker)
+async def ask(question: Question, world: World, **options: Any) -> tuple[Answer, Trace]:
     trace = Trace()
-    told = await answer(ASKED, world.stages, trace, seed=0)
+    full = await in_full(question, world.stages.condenser, trace)
+    return await answer(full, world.stages, trace, seed=0, **options), trace
+
+
+async def test_search_reranking_and_trace_agree_on_the_question_in_full() -> None:
+    reranker = FakeReranker()
+    world = World(reranker=reranker)
+    told, trace = await ask(ASKED, world)
     assert told.result is Result.ANSWERED
     assert trace.queries == [IN_FULL, "and in winter?"]
-    assert reranker.heard == [IN_FULL]
+    assert reranker.asked == [IN_FULL]
     assert trace.notes == ["condensed_by_rules"]
-    await answer(ASKED, world.stages, Trace(), seed=0, without=[PostId(1)])
-    assert reranker.heard == [IN_FULL, IN_FULL]
+    await ask(ASKED, world, without=[PostId(1)])
+    assert reranker.asked == [IN_FULL, IN_FULL]
 
 
 async def test_a_question_that_stands_alone_is_searched_as_before() -> None:
     text = "Why do the leaves of my young pepper plants turn yellow between the veins?"
-    alone, after = Trace(), Trace()
-    await answer(Question(text, ENGLISH), World().stages, alone, seed=0)
-    await answer(Question(text, ENGLISH, history=HISTORY), World().stages, after, seed=0)
+    _, alone = await ask(Question(text, ENGLISH), World())
+    _, after = await ask(Question(text, ENGLISH, history=HISTORY), World())
     assert alone.queries == after.queries == [text]
     assert alone.candidates == after.candidates
     assert after.notes == []
 
 
 async def test_a_down_embedder_is_told_once() -> None:
-    world = World(embedder=FakeEmbedder(Transient("down")))
-    trace = Trace()
-    await answer(ASKED, world.stages, trace, seed=0)
+    _, trace = await ask(ASKED, World(embedder=FakeEmbedder(Transient("down"))))
     assert trace.notes.count("embedder_down") == 1
 
 

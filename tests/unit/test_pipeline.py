@@ -32,7 +32,7 @@ async def test_a_good_match_is_answered_with_the_servers_own_link() -> None:
     assert told.markdown.startswith("Every morning, and twice when it is hot")
     assert url(1) in told.markdown
     assert "[[" not in told.markdown
-    assert list(trace.timings_ms) == ["condense", "retrieve", "rerank", "evidence", "generate", "sanitize"]
+    assert list(trace.timings_ms) == ["retrieve", "rerank", "evidence", "generate", "sanitize"]
     assert (trace.lang, trace.zone, trace.mode) == ("en", Zone.NORMAL, Mode.RERANKED)
     assert [one.post_id for one in trace.candidates] == [source.post_id for source in trace.sources] == [1, 2, 3]
     assert trace.queries == [QUESTION.text]

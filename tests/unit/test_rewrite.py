@@ -1,8 +1,7 @@
 """Condensing with a language model: one bounded call whose text is checked, and the rules where it is no use."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -19,9 +18,10 @@ from service.answer.condense.rewrite import (
 )
 from service.answer.condense.rules import MAX_CHARS, MIN_CHARS
 from service.answer.ports import ChatModel
-from service.domain import ENGLISH, FRENCH, ChatMessage, Completion, Lang, Question, Spent
+from service.domain import ENGLISH, FRENCH, Lang, Question, Spent
 from service.errors import ArianeError, Misconfigured, Rejected, Transient
 from service.inference.language import LanguageDetector
+from tests.fakes.scripted_model import ScriptedModel, said
 
 HISTORY = (("user", "How deep should garlic go on heavy soil?"), ("bot", "3 cm below the surface [[1]]."))
 QUESTION = Question("and how far apart?", ENGLISH, history=HISTORY)
@@ -30,39 +30,7 @@ DETECT = LanguageDetector()
 DELIMITER = "abcdefghijkl"
 
 
-def said(question: str) -> str:
-    return json.dumps({"question": question})
-
-
 GOOD = said(FULL)
-
-
-@dataclass
-class ScriptedModel:
-    """Says one text, or fails; a call takes `seconds` of its own clock."""
-
-    tells: str | ArianeError = GOOD
-    seconds: float = 2.0
-    window_tokens: int = 8192
-    now: float = 0.0
-    calls: list[tuple[Sequence[ChatMessage], dict[str, object]]] = field(default_factory=list)
-
-    async def complete(
-        self,
-        messages: Sequence[ChatMessage],
-        *,
-        max_tokens: int,
-        temperature: float,
-        timeout_seconds: float,
-        schema: Mapping[str, object] | None = None,
-        urgent: bool = True,
-    ) -> Completion:
-        told = {"max_tokens": max_tokens, "temperature": temperature, "timeout": timeout_seconds, "schema": schema}
-        self.calls.append((messages, {**told, "urgent": urgent}))
-        self.now += self.seconds
-        if isinstance(self.tells, ArianeError):
-            raise self.tells
-        return Completion(self.tells, 200, 20, truncated=False, thinking_stripped=False)
 
 
 def condenser(model: ScriptedModel, **options: float) -> ModelCondenser:
@@ -71,12 +39,12 @@ def condenser(model: ScriptedModel, **options: float) -> ModelCondenser:
 
 
 def test_a_scripted_model_is_a_chat_model() -> None:
-    model: ChatModel = ScriptedModel()
+    model: ChatModel = ScriptedModel(GOOD)
     assert model.window_tokens
 
 
 async def test_the_model_rewrites_once_within_its_share_of_the_questions_time() -> None:
-    model = ScriptedModel()
+    model = ScriptedModel(GOOD)
     condensing = condenser(model)
     assert await condensing.condense(QUESTION) == Condensed(FULL, "a model", Spent(1, 2.0))
     assert await condensing.condense(QUESTION) == Condensed(FULL, "a model", Spent())
@@ -93,14 +61,14 @@ async def test_the_model_rewrites_once_within_its_share_of_the_questions_time() 
     ],
 )
 async def test_what_stands_alone_or_turns_away_is_no_work_for_the_model(question: Question) -> None:
-    model = ScriptedModel()
+    model = ScriptedModel(GOOD)
     assert await condenser(model).condense(question) == await RuleCondenser().condense(question)
     assert not model.calls
 
 
 @pytest.mark.parametrize("options", [{"deadline_seconds": 19.0}, {"max_calls": 1}])
 async def test_it_is_shed_before_the_draft(options: dict[str, float]) -> None:
-    model = ScriptedModel()
+    model = ScriptedModel(GOOD)
     assert (await condenser(model, **options).condense(QUESTION)).by == "rules"
     assert not model.calls
 

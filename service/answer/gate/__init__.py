@@ -1,1 +1,1 @@
-"""The input gate: rules on what a message wants, matched before anything is searched or any model is called."""
+"""The input gate: rules on what a message wants, matched before anything is searched for it."""
