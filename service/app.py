@@ -9,10 +9,12 @@ from html import escape
 import uvicorn
 from fastapi import FastAPI
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import ArianeError, Misconfigured, Transient
+from service.moderation.desk import MOUNT, Desk
+from service.moderation.site import Headers, moderation_app, page_headers
 from service.settings import Settings, WebSettings
 from service.store.corpus import CorpusStore
 from service.store.inbox import InboxStore
@@ -31,7 +33,7 @@ CHECK_SECONDS = 3.0
 GRACE_SECONDS = 10
 """Longest wait for requests in flight at a stop; none of ours takes half of it."""
 
-SECURITY_HEADERS = (
+SECURITY_HEADERS: Headers = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
@@ -39,8 +41,11 @@ SECURITY_HEADERS = (
 )
 
 
-def create_app(settings: Settings, pool: Pool) -> FastAPI:
-    """The web application on an open pool. Raises Misconfigured without a webhook secret: nothing unsigned gets in."""
+def create_app(settings: Settings, pool: Pool, *, desk: Desk | None = None) -> FastAPI:
+    """The web application on an open pool, with the moderators' pages where their `desk` is given.
+
+    Raises Misconfigured without a webhook secret: nothing unsigned gets in.
+    """
     secrets = tuple(secret.get_secret_value().encode() for secret in settings.webhook.secrets)
     if not secrets:
         raise Misconfigured(
@@ -56,10 +61,20 @@ def create_app(settings: Settings, pool: Pool) -> FastAPI:
     )
     app = FastAPI(title="Ariane", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.add_middleware(_Failures)
-    app.add_middleware(_SecurityHeaders)
+    app.add_middleware(_SecurityHeaders, pages=page_headers(desk) if desk else SECURITY_HEADERS)
     app.include_router(webhook_router(hook))
     _add_pages(app, settings, pool)
+    if desk:
+        _add_moderation(app, desk)
     return app
+
+
+def _add_moderation(app: FastAPI, desk: Desk) -> None:
+    app.mount(MOUNT, moderation_app(desk))
+
+    @app.get(MOUNT, include_in_schema=False)
+    async def first_page() -> RedirectResponse:
+        return RedirectResponse(f"{desk.site.root}/", 303)
 
 
 def _add_pages(app: FastAPI, settings: Settings, pool: Pool) -> None:
@@ -140,15 +155,19 @@ class _Failures:
 
 
 class _SecurityHeaders:
-    """Adds the headers to every response."""
+    """Adds the headers to every response; the moderators' pages have their own."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, pages: Headers) -> None:
         self._app = app
+        self._pages = pages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        added = self._pages if path == MOUNT or path.startswith(f"{MOUNT}/") else SECURITY_HEADERS
+
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *SECURITY_HEADERS]
+                message["headers"] = [*message["headers"], *added]
             await send(message)
 
         await self._app(scope, receive, send_with_headers)

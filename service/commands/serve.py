@@ -10,6 +10,7 @@ from service.settings import Settings
 from service.stop import stop_on_signals
 from service.telemetry import log
 from service.wiring.database import open_database
+from service.wiring.moderation import moderation_desk
 
 
 @click.command("serve")
@@ -25,7 +26,7 @@ def command(settings: Settings) -> None:
 async def _serve(settings: Settings) -> None:
     with stop_on_signals(GRACE_SECONDS) as stop:
         async with open_database(settings, "web") as pool:
-            app = create_app(settings, pool)
+            app = create_app(settings, pool, desk=moderation_desk(pool, settings))
             listening = listen(settings.web)
             host, port = listening.getsockname()[:2]
             log.info("listening", url=f"http://{host}:{port}")

@@ -19,6 +19,7 @@ from service.settings.sections import (
     GateSettings,
     LimitSettings,
     LogSettings,
+    ModerationSettings,
     OnChange,
     RetentionSettings,
     RetrievalSettings,
@@ -36,6 +37,7 @@ __all__ = [
     "LimitSettings",
     "LogSettings",
     "ModelSettings",
+    "ModerationSettings",
     "OnChange",
     "RetentionSettings",
     "RetrievalSettings",
@@ -76,6 +78,7 @@ class Settings(BaseSettings):
     gate: GateSettings = GateSettings()
     limits: LimitSettings = LimitSettings()
     retention: RetentionSettings = RetentionSettings()
+    moderation: ModerationSettings = ModerationSettings()
     log: LogSettings = LogSettings()
 
     @classmethod

@@ -8,6 +8,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 MIN_SECRET_CHARS = 12
 """Discourse refuses a shorter webhook secret (docs/discourse, section 1)."""
 
+MIN_CONNECT_SECRET_CHARS = 16
+"""Ours to choose: Discourse takes any, and advises random text."""
+
 
 def _base_url(value: str) -> str:
     if not value.startswith(("http://", "https://")):
@@ -18,6 +21,13 @@ def _base_url(value: str) -> str:
 def _secret(value: SecretStr) -> SecretStr:
     if len(value.get_secret_value()) < MIN_SECRET_CHARS:
         raise ValueError(f"must have at least {MIN_SECRET_CHARS} characters")
+    return value
+
+
+def _connect_secret(value: SecretStr) -> SecretStr:
+    """None at all, or one that can't be guessed from a signed payload, which every member can get."""
+    if value.get_secret_value() and len(value.get_secret_value().strip()) < MIN_CONNECT_SECRET_CHARS:
+        raise ValueError(f"must have at least {MIN_CONNECT_SECRET_CHARS} characters")
     return value
 
 
@@ -158,6 +168,20 @@ class RetentionSettings(Section):
     inbox_days: int = Field(30, ge=1, description="How long a delivery's row is kept to refuse replays early.")
     finished_jobs_hours: int = Field(72, ge=1, description="How long failed jobs are kept to be looked at.")
     trace_days: int = Field(90, ge=1, description="How long traces and the texts of replies are kept.")
+
+
+class ModerationSettings(Section):
+    public_url: Annotated[str, AfterValidator(_base_url)] = Field(
+        "http://127.0.0.1:4300",
+        description="Address of the web process as moderators' browsers reach it; the forum sends them back there.",
+    )
+    connect_secret: Annotated[SecretStr, AfterValidator(_connect_secret)] = Field(
+        SecretStr(""),
+        description="Secret of that address in the forum's discourse_connect_provider_secrets; without one nobody "
+        "signs in by the forum.",
+    )
+    idle_minutes: int = Field(120, ge=1, description="A moderator's session ends after this without use.")
+    absolute_hours: int = Field(12, ge=1, description="A moderator's session ends after this whatever its use.")
 
 
 class LogSettings(Section):

@@ -1,0 +1,1 @@
+"""The pages, each a module with its router; `service.moderation.site` lists them."""

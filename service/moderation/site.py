@@ -1,0 +1,88 @@
+"""Puts the pages together: one application to be mounted, closed to all who are not signed in."""
+
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, RedirectResponse, Response
+from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
+
+from service.errors import ArianeError, Rejected
+from service.moderation import sign_in
+from service.moderation.access import API, SAFE, NotSignedIn, own_form, own_origin, signed_in
+from service.moderation.desk import Desk
+from service.moderation.layout import Entry, page, path_of
+from service.moderation.pages import home
+from service.telemetry import fault, log
+
+PAGES: tuple[tuple[Entry, APIRouter], ...] = ((Entry("home", "/"), home.router),)
+"""The navigation in its order, each line with the routes behind it."""
+
+Headers = tuple[tuple[bytes, bytes], ...]
+
+
+def moderation_app(desk: Desk) -> FastAPI:
+    """The pages as one application; every route of PAGES needs a session, and a changing one also its token."""
+    app = FastAPI(title="Ariane", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
+    app.state.desk = desk
+    app.state.nav = tuple(entry for entry, _ in PAGES)
+    guards = [Depends(own_origin), Depends(signed_in), Depends(own_form)]
+    for _, router in PAGES:
+        app.include_router(router, dependencies=guards)
+    app.include_router(sign_in.router)
+    app.include_router(sign_in.out)
+    app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static")
+    app.add_exception_handler(NotSignedIn, _sign_in_first)
+    app.add_exception_handler(ArianeError, _failed)
+    app.add_exception_handler(RequestValidationError, _unreadable)
+    app.add_exception_handler(HTTPException, _unknown)
+    return app
+
+
+def page_headers(desk: Desk) -> Headers:
+    """The headers of every page; a form may lead to the forum, since signing out there does."""
+    forum = urlsplit(desk.settings.forum.base_url)
+    policy = (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+        f"form-action 'self' {forum.scheme}://{forum.netloc}; frame-ancestors 'none'; base-uri 'none'"
+    )
+    return (
+        (b"x-content-type-options", b"nosniff"),
+        (b"referrer-policy", b"same-origin"),  # with no-referrer, browsers hide a form's Origin from ourselves
+        (b"cache-control", b"no-store"),
+        (b"cross-origin-opener-policy", b"same-origin"),
+        (b"content-security-policy", policy.encode("ascii", "ignore")),
+    )
+
+
+async def _sign_in_first(request: Request, exc: Exception) -> Response:
+    path = path_of(request)
+    if path.startswith(API):
+        return JSONResponse({"error": "sign in first"}, 401)
+    query = f"?{request.url.query}" if request.url.query else ""
+    asked = f"{path}{query}" if request.method in SAFE else "/"
+    desk: Desk = request.app.state.desk
+    return RedirectResponse(f"{desk.site.root}/sign-in?{urlencode({'next': asked})}", sign_in.SEE_OTHER)
+
+
+async def _failed(request: Request, exc: Exception) -> Response:
+    status = exc.status if isinstance(exc, Rejected) else 503
+    if status >= 500:
+        log.error("page_failed", path=path_of(request), **fault(exc))
+    return _error(request, status, str(exc))
+
+
+async def _unreadable(request: Request, exc: Exception) -> Response:
+    return _error(request, 422, "")
+
+
+async def _unknown(request: Request, exc: Exception) -> Response:
+    return _error(request, exc.status_code if isinstance(exc, HTTPException) else 500, "")
+
+
+def _error(request: Request, status: int, said: str) -> Response:
+    if path_of(request).startswith(API):
+        return JSONResponse({"error": said or "the request can't be answered"}, status)
+    return page(request, "error.html", title="common.error_title", status=status, code=status, said=said)

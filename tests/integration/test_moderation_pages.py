@@ -1,0 +1,90 @@
+"""The moderators' pages as a whole: closed to all others, in two languages, under a strict policy."""
+
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+
+from service.moderation.site import PAGES
+from service.store.pool import Pool
+from tests.moderators import Pages, open_pages, visible
+
+OPEN = {"/sign-in", "/sign-in/start", "/sign-in/return", "/sign-in/link", "/sign-out"}
+
+
+@pytest.fixture
+async def pages(pool: Pool) -> AsyncIterator[Pages]:
+    async with open_pages(pool) as opened:
+        yield opened
+
+
+def routes() -> list[tuple[str, str]]:
+    return [
+        (method, route.path)
+        for _, router in PAGES
+        for route in router.routes
+        for method in sorted(getattr(route, "methods", ()))
+        if hasattr(route, "path")
+    ]
+
+
+@pytest.mark.parametrize(("method", "path"), routes())
+async def test_every_page_is_closed_without_a_session(pages: Pages, method: str, path: str) -> None:
+    asked = re.sub(r"\{[^}]*\}", "1", path)
+    answer = await pages.client.request(method, asked, headers={"Origin": pages.desk.site.origin})
+    if asked.startswith("/api/"):
+        assert answer.status_code == 401
+    else:
+        assert answer.status_code == 303
+        assert answer.headers["location"].startswith("/moderation/sign-in?next=")
+
+
+async def test_the_address_without_a_slash_leads_to_the_first_page(pages: Pages) -> None:
+    answer = await pages.client.get("https://ariane.example/moderation")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/moderation/")
+
+
+async def test_the_pages_of_the_navigation_are_there_in_both_languages(pages: Pages) -> None:
+    await pages.sign_in()
+    for entry, _ in PAGES:
+        english, french = await pages.text(entry.path), await pages.text(entry.path, lang="fr")
+        for html, lang in ((english, "en"), (french, "fr")):
+            assert f'<html lang="{lang}">' in html
+            assert len(re.findall(r"<h1\b", html)) == 1
+            assert f'href="/moderation{entry.path}" aria-current="page"' in html
+            assert html.count('aria-current="page"') == 1
+            assert 'href="#main"' in html
+            assert re.search(r"<main\b", html)
+            assert "<script>" not in html
+            assert not re.search(r"<[^>]+\s(style|on\w+)=", html)
+        assert visible(english) != visible(french)
+
+
+async def test_a_chosen_language_stays(pages: Pages) -> None:
+    await pages.sign_in()
+    chosen = await pages.client.get("/?lang=fr", headers={"Accept-Language": "en"})
+    assert '<html lang="fr">' in chosen.text
+    again = await pages.client.get("/", headers={"Accept-Language": "en"})
+    assert '<html lang="fr">' in again.text
+    other = await pages.client.get("/?lang=xx")
+    assert '<html lang="fr">' in other.text
+
+
+async def test_the_policy_is_strict_and_once(pages: Pages) -> None:
+    await pages.sign_in()
+    answer = await pages.client.get("/")
+    policies = answer.headers.get_list("content-security-policy")
+    assert len(policies) == 1
+    assert "default-src 'none'" in policies[0]
+    assert "unsafe" not in policies[0]
+    assert "form-action 'self' https://forum.example;" in policies[0]
+    assert answer.headers.get_list("cache-control") == ["no-store"]
+    elsewhere = await pages.client.get("https://ariane.example/")
+    assert "style-src" not in elsewhere.headers["content-security-policy"]
+
+
+async def test_a_page_that_is_not_there_says_so(pages: Pages) -> None:
+    await pages.sign_in()
+    answer = await pages.client.get("/nowhere")
+    assert answer.status_code == 404
+    assert "There is no such page." in answer.text
