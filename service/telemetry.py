@@ -21,7 +21,17 @@ WEBHOOK_SECONDS = Histogram(
 OUTCOMES = Counter("ariane_outcomes", "What became of a mention.", ["outcome", "reason"])
 ANSWERS = Counter("ariane_answers", "Answers by result, zone and mode.", ["result", "zone", "mode"])
 GATED = Counter("ariane_gated", "Messages that the input gate declined, by kind and rule.", ["kind", "rule"])
-STAGE_SECONDS = Histogram("ariane_stage_seconds", "Time of each stage of the answer pipeline.", ["stage"])
+TOP_LOGIT = Histogram(
+    "ariane_top_logit",
+    "The best score that the reranker gave for a question: what the zones are cut from.",
+    buckets=(-8, -6, -5, -4, -3, -2, -1, -0.5, 0, 0.5, 1, 2, 3, 4, 6, 8),
+)
+STAGE_SECONDS = Histogram(
+    "ariane_stage_seconds",
+    "Time of each stage of the answer pipeline.",
+    ["stage"],
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300),
+)
 INDEXED = Counter("ariane_indexed_posts", "Posts that passed indexing, by result.", ["result"])
 EMBEDDED = Counter("ariane_embedded_passages", "Passages embedded.")
 TRUNCATED = Counter(
@@ -31,8 +41,28 @@ UNEMBEDDABLE = Counter("ariane_unembeddable_passages", "Passages that the model 
 JOBS = Counter("ariane_jobs", "Jobs by task and result.", ["task", "result"])
 RESCUED = Counter("ariane_rescued_jobs", "Jobs taken back from workers that stopped beating.")
 WORKER_RESTARTS = Counter("ariane_worker_restarts", "Times the job loop was started again after a fault.")
-REMOTE_SECONDS = Histogram("ariane_remote_seconds", "Calls to other servers.", ["server", "result"])
+BEAT = Gauge("ariane_worker_beat_timestamp_seconds", "When this worker last said that it lives.")
+REMOTE_SECONDS = Histogram(
+    "ariane_remote_seconds",
+    "Calls to other servers, by what came of them.",
+    ["server", "result"],
+    buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300),
+)
 QUEUE_DEPTH = Gauge("ariane_queue_jobs", "Jobs in the queue, by task and status.", ["task", "status"])
+QUEUE_AGE = Gauge(
+    "ariane_queue_oldest_seconds",
+    "How long the job of a queue that is due longest has been due; 0 when none is.",
+    ["queue"],
+)
+INDEX_POSTS = Gauge(
+    "ariane_index_posts",
+    "Posts known of the forum: with a vector, waiting for one, left out by the model, or not for the index.",
+    ["state"],
+)
+INDEX_TOPICS = Gauge("ariane_index_topics", "Topics known of the forum.")
+NEWEST_DELIVERY = Gauge(
+    "ariane_newest_delivery_timestamp_seconds", "When the last verified delivery came; absent when none is kept."
+)
 PART_UP = Gauge("ariane_part_up", "1 while a part answers and is the one it is taken for, else 0.", ["part"])
 FALLBACKS = Counter("ariane_fallbacks", "Questions that went on without a part, by part and error.", ["part", "error"])
 ACTIVATION = Gauge(

@@ -22,7 +22,7 @@ from service.jobs import Queue, RetryPolicy, TaskName, Work, build_queue
 from service.settings import Settings, WorkerSettings
 from service.store import queue as guard
 from service.store.pool import Connection, Pool, connection, transaction
-from service.telemetry import JOBS, PART_UP, QUEUE_DEPTH, RESCUED, WORKER_RESTARTS, fault, log
+from service.telemetry import BEAT, JOBS, PART_UP, QUEUE_AGE, QUEUE_DEPTH, RESCUED, WORKER_RESTARTS, fault, log
 
 IsUp = Callable[[], bool | None]
 Chore = Callable[[], Awaitable[object]]
@@ -175,6 +175,7 @@ async def _beat(pool: Pool, state: _State) -> None:
     # A loop that is stopping no longer beats by itself, and its jobs would be taken back while they still run.
     async with connection(pool) as conn:
         await guard.beat(conn, state.worker_ids)
+    BEAT.set_to_current_time()
 
 
 async def _sweep(settings: Settings, pool: Pool, work: Work, state: _State) -> None:
@@ -215,10 +216,13 @@ async def _measure(pool: Pool, up: Mapping[str, IsUp]) -> None:
     PART_UP.labels("database").set(0)
     async with connection(pool) as conn:
         depths = await guard.queue_depths(conn)
+        due = await guard.longest_due(conn)
     PART_UP.labels("database").set(1)
     for task in TaskName:
         for status in ("todo", "doing", "failed"):
             QUEUE_DEPTH.labels(task, status).set(depths.get((task, status), 0))
+    for queue in Queue:
+        QUEUE_AGE.labels(queue).set(due.get(queue, 0.0))
 
 
 def _fault(exc: Exception) -> dict[str, str]:

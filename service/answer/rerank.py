@@ -12,7 +12,7 @@ from service.domain import Candidate, Mode, Question, TopicId, Trace, Zone
 from service.errors import Misconfigured, Rejected, Transient
 from service.lexer import query_lexemes
 from service.settings import RetrievalSettings
-from service.telemetry import went_without
+from service.telemetry import TOP_LOGIT, went_without
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,8 @@ async def rerank(
         cosine = _top_cosine(found)
         best_first = [one.logit for one in ordered if one.logit is not None]
         zone = zone_of_list(best_first, cosine, reranker.profile, trace.mode)
+        if best_first:
+            TOP_LOGIT.observe(best_first[0])
     trace.candidates, trace.zone = ordered, zone
     return Ranked(tuple(distinct(_one_a_topic(ordered))[: settings.max_sources]), zone)
 

@@ -8,6 +8,7 @@ from service.commands.options import configured
 from service.settings import Settings
 from service.stop import stop_on_signals
 from service.telemetry import log
+from service.wiring.gauges import index_gauges
 from service.wiring.services import open_services, prove_models
 from service.wiring.work import work_of
 from service.worker import run_worker
@@ -28,5 +29,5 @@ async def _work(settings: Settings) -> None:
         async with open_services(settings, "worker", long_lived=True) as services:
             await prove_models(services)
             log.info("working", metrics_port=settings.worker.metrics_port)
-            watch = [services.flags.read]
+            watch = [services.flags.read, index_gauges(services)]
             await run_worker(settings, services.pool, work_of(services), stop=stop, up=services.up, watch=watch)

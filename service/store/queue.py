@@ -32,6 +32,16 @@ _ADD = """
 """
 
 
+_LONGEST_DUE = """
+    SELECT queue_name, extract(epoch FROM now() - min(coalesce(scheduled_at, deferred.at)))::float8
+    FROM procrastinate_jobs AS job
+    LEFT JOIN LATERAL (SELECT max(at) AS at FROM procrastinate_events WHERE job_id = job.id AND type = 'deferred')
+        AS deferred ON true
+    WHERE status = 'todo' AND coalesce(scheduled_at, now()) <= now()
+    GROUP BY 1
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class JobRow:
     """A job as it is stored: `priority` is higher for earlier, `args` are the task's arguments."""
@@ -111,6 +121,13 @@ async def queue_depths(connection: Connection) -> dict[tuple[str, str], int]:
     async with connection.cursor(row_factory=tuple_row) as cursor:
         await cursor.execute("SELECT task_name, status::text, count(*) FROM procrastinate_jobs GROUP BY 1, 2")
         return {(task, status): count async for task, status, count in cursor}
+
+
+async def longest_due(connection: Connection) -> dict[str, float]:
+    """For each queue with a job that is due, for how many seconds the one that is due longest has been."""
+    async with connection.cursor(row_factory=tuple_row) as cursor:
+        await cursor.execute(_LONGEST_DUE)
+        return {queue: seconds async for queue, seconds in cursor}
 
 
 async def worker_lives(connection: Connection, *, silent_seconds: float) -> bool:
