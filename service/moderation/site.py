@@ -20,16 +20,19 @@ from service.telemetry import fault, log
 PAGES: tuple[tuple[Entry, APIRouter], ...] = ((Entry("home", "/"), home.router),)
 """The navigation in its order, each line with the routes behind it."""
 
+APIS: tuple[APIRouter, ...] = ()
+"""What scripts and programs call, under /api/, with the session of a moderator."""
+
 Headers = tuple[tuple[bytes, bytes], ...]
 
 
 def moderation_app(desk: Desk) -> FastAPI:
-    """The pages as one application; every route of PAGES needs a session, and a changing one also its token."""
+    """The pages as one application; every route of PAGES and APIS needs a session, and a changing one its token too."""
     app = FastAPI(title="Ariane", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.state.desk = desk
     app.state.nav = tuple(entry for entry, _ in PAGES)
     guards = [Depends(own_origin), Depends(signed_in), Depends(own_form)]
-    for _, router in PAGES:
+    for router in (*(router for _, router in PAGES), *APIS):
         app.include_router(router, dependencies=guards)
     app.include_router(sign_in.router)
     app.include_router(sign_in.out)

@@ -25,6 +25,8 @@ from service.simulator.webhooks import ContentType, Hook
 @click.option("--secret-env", default="SIMULATOR_WEBHOOK_SECRET", help="Variable that holds the webhook's secret.")
 @click.option("--key-env", default="SIMULATOR_API_KEY", help="Variable that holds the bot's API key.")
 @click.option("--member-key-env", default="SIMULATOR_MEMBER_KEY", help="Variable of a key that may act as any member.")
+@click.option("--connect-secret-env", default="SIMULATOR_CONNECT_SECRET", help="Variable of the sign-in's secret.")
+@click.option("--connect-host", default="127.0.0.1", show_default=True, help="Site that members sign in to with it.")
 @click.option("--bot", default="ariane", show_default=True, help="Username of the bot's account.")
 @click.option("--bot-trust-level", type=click.IntRange(0, 4), default=1, show_default=True)
 @click.option("--bot-staff", is_flag=True, help="Make the bot a moderator.")
@@ -39,6 +41,8 @@ def main(
     secret_env: str,
     key_env: str,
     member_key_env: str,
+    connect_secret_env: str,
+    connect_host: str,
     bot: str,
     bot_trust_level: int,
     bot_staff: bool,
@@ -62,6 +66,7 @@ def main(
         api_keys={key: member for key, member in keys.items() if key},
         bot_username=bot,
         limits=NO_RATES if no_rates else Limits(),
+        connect_secrets={connect_host: os.environ.get(connect_secret_env, "")},
     )
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False, timeout_graceful_shutdown=3)
 

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.base import RequestResponseEndpoint
 from starlette.staticfiles import StaticFiles
 
-from service.simulator import compose, console, control, images, pages, rest, rest_write
+from service.simulator import compose, connect, console, control, images, pages, rest, rest_write
 from service.simulator.forum import Forum
 from service.simulator.limits import Limits
 from service.simulator.misbehave import Misbehave
@@ -44,11 +44,13 @@ def create_simulator(
     clock: Callable[[], datetime] = now_utc,
     rng: random.Random | None = None,
     webhook_client: httpx.AsyncClient | None = None,
+    connect_secrets: Mapping[str, str] | None = None,
 ) -> FastAPI:
     """A running forum around `forum` (at its `base_url`, subfolder included); its parts are in `app.state.room`.
 
     `api_keys` maps a key to the member it is bound to, or to None for a key that may act as anyone. `hook` gets every
-    change; `webhook_client` sends the deliveries (an ASGITransport in tests).
+    change; `webhook_client` sends the deliveries (an ASGITransport in tests). `connect_secrets` maps the host of a site
+    that members may sign in to with their account here to the secret shared with it.
     """
     switches = Switches()
     webhooks = None
@@ -65,9 +67,15 @@ def create_simulator(
 
     app = FastAPI(title=forum.title, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.state.room = Room(
-        forum, Desk(forum, limits or Limits(), clock), switches, webhooks, dict(api_keys or {}), bot_username
+        forum,
+        Desk(forum, limits or Limits(), clock),
+        switches,
+        webhooks,
+        dict(api_keys or {}),
+        bot_username,
+        dict(connect_secrets or {}),
     )
-    for part in (rest, rest_write, control, console, images, compose, pages):
+    for part in (rest, rest_write, control, console, images, compose, connect, pages):
         app.include_router(part.router, prefix=forum.base_path)
     static = StaticFiles(directory=Path(__file__).parent / "static")
     app.mount(f"{forum.base_path}/simulator-static", static, name="static")

@@ -5,7 +5,7 @@ Every end point and dependency is a coroutine: the forum has no locks, so nothin
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import parse_qsl, unquote
 
@@ -24,7 +24,10 @@ MEMBER_COOKIE = "simulator_member"
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """`api_keys` maps a key to its member's name, or to None for a key that may act as anyone."""
+    """`api_keys` maps a key to its member's name, or to None for a key that may act as anyone.
+
+    `connect` maps the host of a site that members sign in to with their account here to the secret shared with it.
+    """
 
     forum: Forum
     desk: Desk
@@ -32,6 +35,7 @@ class Room:
     webhooks: Webhooks | None
     api_keys: Mapping[str, str | None]
     bot_username: str
+    connect: Mapping[str, str] = field(default_factory=dict)
 
 
 async def room(request: Request) -> Room:

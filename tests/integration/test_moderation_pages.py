@@ -5,11 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from service.moderation.site import PAGES
+from service.moderation.site import APIS, PAGES
 from service.store.pool import Pool
 from tests.moderators import Pages, open_pages, visible
-
-OPEN = {"/sign-in", "/sign-in/start", "/sign-in/return", "/sign-in/link", "/sign-out"}
 
 
 @pytest.fixture
@@ -21,7 +19,7 @@ async def pages(pool: Pool) -> AsyncIterator[Pages]:
 def routes() -> list[tuple[str, str]]:
     return [
         (method, route.path)
-        for _, router in PAGES
+        for router in (*(router for _, router in PAGES), *APIS)
         for route in router.routes
         for method in sorted(getattr(route, "methods", ()))
         if hasattr(route, "path")
