@@ -1,6 +1,8 @@
 """The whole text of a reply: the answer or the help, its notes and its footer, checked against the forum."""
 
 from collections.abc import Awaitable, Callable
+from copy import deepcopy
+from dataclasses import dataclass, replace
 
 from service.answer.abstain import abstention
 from service.answer.gate.admit import Gating, admitted
@@ -8,11 +10,24 @@ from service.answer.messages import Message, message
 from service.answer.pipeline import Stages, answer
 from service.answer.ports import FixedReply
 from service.answer.reply import Standing
+from service.answer.spending import Spending
 from service.answer.trigger import Kind, Trigger
 from service.domain import Answer, Before, Lang, Post, Question, Result, Topic, Trace
 
+DISCARDED = "discarded"
+"""The time, in a trace, of an answer that was given up because a source of it had gone."""
+
 Recheck = Callable[[FixedReply], Awaitable[Standing]]
 """Reads the question and the cited posts again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """A reply, the forum as it was when every post it cites was still there, and how this reply came about."""
+
+    reply: FixedReply
+    standing: Standing
+    trace: Trace
 
 
 async def compose(
@@ -21,29 +36,28 @@ async def compose(
     topic: Topic,
     stages: Stages,
     recheck: Recheck,
-    trace: Trace,
     *,
     default_lang: Lang,
     gate: Gating | None = None,
     before: Before | None = None,
-) -> tuple[FixedReply, Standing]:
-    """The reply to a post, and the forum as it was when every post it cites was still there.
+) -> Composed:
+    """The reply to a post, checked against the forum.
 
-    Cited posts that are gone by then are left out and the answer made once more; if others go meanwhile, it abstains.
-    A question that the gate declines goes no further than its reply. `before` is what was said before it in its topic.
+    Cited posts that are gone by then are left out and the answer made once more, with what is left to the question of
+    its model calls and their time; if others go meanwhile, it abstains. A question that the gate declines goes no
+    further than its reply. `before` is what was said before it in its topic.
     """
-    lang = trace.lang = language(trigger.text, topic.title, stages, default_lang)
-    if trigger.cut:
-        trace.notes.append("question_cut")
+    lang = language(trigger.text, topic.title, stages, default_lang)
+    trace = Trace(lang=lang, notes=["question_cut"] if trigger.cut else [])
 
-    async def checked(answered: Answer) -> tuple[FixedReply, Standing]:
+    async def checked(answered: Answer, trace: Trace) -> Composed:
         cited = tuple(source.post_id for source in answered.sources if source.n in answered.cited)
         raw = _signed(answered.markdown, trigger, lang, post, stages.settings.question_chars)
         reply = FixedReply(raw, answered.result, cited)
-        return reply, await recheck(reply)
+        return Composed(reply, await recheck(reply), trace)
 
     if trigger.kind is Kind.HELP:
-        return await checked(Answer(Result.HELPED, message(Message.HELP, lang, post.id)))
+        return await checked(Answer(Result.HELPED, message(Message.HELP, lang, post.id)), trace)
     title = topic.title if post.post_number == 1 else ""
     asked_in = (post.topic_id, post.post_number)
     before = before or Before()
@@ -58,14 +72,17 @@ async def compose(
     )
     passed = await admitted(question, gate, stages.condenser, trace, seed=post.id)
     if isinstance(passed, Answer):
-        return await checked(passed)
-    reply, standing = await checked(await answer(passed, stages, trace, seed=post.id))
-    if standing.gone:
-        trace.notes.append("source_gone")
-        reply, standing = await checked(await answer(passed, stages, trace, seed=post.id, without=standing.gone))
-    if standing.gone:
-        reply, standing = await checked(abstention(passed, trace, base_url=stages.base_url, seed=post.id))
-    return reply, standing
+        return await checked(passed, trace)
+    again, spending = deepcopy(trace), Spending(passed.spent)
+    composed = await checked(await answer(passed, spending.counted(stages), trace, seed=post.id), trace)
+    if gone := composed.standing.gone:
+        again.notes.append("source_gone")
+        again.timings_ms[DISCARDED] = sum(trace.timings_ms.values()) - sum(again.timings_ms.values())
+        passed = replace(passed, spent=spending.spent)
+        composed = await checked(await answer(passed, stages, again, seed=post.id, without=gone), again)
+    if composed.standing.gone:
+        composed = await checked(abstention(passed, again, base_url=stages.base_url, seed=post.id), again)
+    return composed
 
 
 def language(text: str, title: str, stages: Stages, default: Lang) -> Lang:

@@ -26,7 +26,6 @@ from service.domain import (
     Skipped,
     SkipReason,
     Topic,
-    Trace,
 )
 from service.settings import LimitSettings
 from service.telemetry import OUTCOMES, log
@@ -96,17 +95,16 @@ async def _outcome(post: Post, deps: Respond, now: datetime) -> Outcome:
     asked = await _asked(post, deps, now)
     if isinstance(asked, SkipReason):
         return await _let_go(post, asked, deps, now)
-    trace = Trace()
     recheck = partial(look_again, post, forum=deps.forum, bot=deps.bot, replies_to_us=replies_to_us)
     gate = await _gating(post, deps)
     before = await deps.threads.before(post, HUMAN_TURNS - 1)
-    reply, standing = await compose(
-        post, *asked, deps.stages, recheck, trace, default_lang=deps.default_lang, gate=gate, before=before
+    composed = await compose(
+        post, *asked, deps.stages, recheck, default_lang=deps.default_lang, gate=gate, before=before
     )
-    if standing.refusal:
-        return await _let_go(post, standing.refusal, deps, now)
-    reply = await deps.ledger.fix_reply(post.id, reply, trace)
-    return await _deliver(standing, reply, deps, now)
+    if composed.standing.refusal:
+        return await _let_go(post, composed.standing.refusal, deps, now)
+    reply = await deps.ledger.fix_reply(post.id, composed.reply, composed.trace)
+    return await _deliver(composed.standing, reply, deps, now)
 
 
 async def _gating(post: Post, deps: Respond) -> Gating | None:
