@@ -93,7 +93,7 @@ def judge(runs: Sequence[Run], limits: Sequence[Limit], settings: Settings) -> l
             raise Rejected(
                 f"{run.folder}: made under another configuration than the present one ({other}): run it again"
             )
-        if run.record.options.get("limit"):
+        if run.record.limit is not None:
             raise Rejected(f"{run.folder}: only a part of the questions was asked: run it without --limit")
     if len({run.record.dataset.checksum for run in runs}) != 1:
         raise Rejected("a verdict is on runs of one dataset, in one state of its files")

@@ -50,7 +50,7 @@ def compare_runs(
     command = _command(before.record, after.record)
     whole = before.record.dataset.checksum == after.record.dataset.checksum
     warnings = [] if whole else ["the runs are of different datasets: compared on the questions that both have"]
-    limits = [_limit(run.record) for run in (before, after)]
+    limits = [run.record.limit for run in (before, after)]
     limit = min((one for one in limits if one is not None), default=None)
     if limits[0] != limits[1]:
         warnings.append(f"one run was limited to {limit} questions of each file: compared on these")
@@ -125,12 +125,6 @@ def made_differently(before: RunRecord, after: RunRecord, pairs: Sequence[tuple[
         called = first if first == second else f"{first} -> {second}"
         told += [f"{called}, {name}: {then.get(name)} -> {now.get(name)}" for name in differing(then, now)]
     return told
-
-
-def _limit(record: RunRecord) -> int | None:
-    """How many of each file's cases the run was limited to, the first ones."""
-    limit = record.options.get("limit")
-    return limit if isinstance(limit, int) else None
 
 
 def _command(before: RunRecord, after: RunRecord) -> str:

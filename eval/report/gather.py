@@ -22,7 +22,6 @@ MOST = 30
 """Traces of a report."""
 
 CHANGED = "changed_dataset"
-OTHER_BEFORE = "before_other_dataset"
 
 Progress = Callable[[str, int, int], None]
 
@@ -84,10 +83,8 @@ def finished_measures(run: Run) -> list[Measured]:
 
 def _asked(run: Run, dataset: Dataset) -> list[Case]:
     """The questions that the run was asked, those of questions.yml first: people judged them."""
-    limit = run.record.options.get("limit")
-    most = limit if isinstance(limit, int) else None
     known = [one for one in Labels if one in run.record.labels]
-    return [case for labels in known for case in read_cases(dataset, labels)[:most]]
+    return [case for labels in known for case in read_cases(dataset, labels)[: run.record.limit]]
 
 
 def _retrieve(run: Run, system: str, dataset: Dataset, settings: Settings, progress: Progress) -> _Parts:

@@ -50,6 +50,12 @@ class RunRecord(Entry):
     systems: dict[Word, dict[str, Any]]
     options: dict[str, Any] = Field(default_factory=dict)
 
+    @property
+    def limit(self) -> int | None:
+        """How many of each file's questions, messages or probes the run was limited to, the first ones; None: all."""
+        limit = self.options.get("limit")
+        return limit if isinstance(limit, int) else None
+
 
 class Row(Entry):
     """A Measured, flat; null where a number is not known."""

@@ -210,13 +210,13 @@ def gate_run(home: Path, folder: Path, *, day: int = 0) -> Run:
     return ended(run, measured_decisions(cases, decided, seed=3))
 
 
-def safety_run(home: Path, folder: Path, *, day: int = 0) -> Run:
+def safety_run(home: Path, folder: Path, *, day: int = 0, limit: int | None = None) -> Run:
     dataset = load_dataset(folder)
-    probes = read_safety(dataset)
+    probes = read_safety(dataset)[:limit]
     systems: dict[str, dict[str, Any]] = {f"default.gate-{way}": {"gate": way == "on"} for way in ("off", "on")}
     judge = Judge(Settings(home=home).forum.base_url, told(), {})
     tables = {}
-    with begun(home, dataset, "safety", systems, ["safety"], day, obedient=False, probes=len(probes)) as run:
+    with begun(home, dataset, "safety", systems, ["safety"], day, obedient=False, limit=limit) as run:
         for system in systems:
             said = {
                 probe.id: Answered(

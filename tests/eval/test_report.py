@@ -26,7 +26,17 @@ from eval.report.worst import worst_found
 from eval.runs import Run
 from eval.systems import SYSTEMS
 from tests.eval import report_runs
-from tests.eval.report_runs import MAKERS, QUESTIONS, a_dataset, answer_run, begun, found, gate_run, retrieve_run
+from tests.eval.report_runs import (
+    MAKERS,
+    QUESTIONS,
+    a_dataset,
+    answer_run,
+    begun,
+    found,
+    gate_run,
+    retrieve_run,
+    safety_run,
+)
 
 SECTIONS = ["verdict", "results", "times", "changes", "worst", "made", "legend"]
 
@@ -227,6 +237,31 @@ def test_a_dataset_changed_since_is_said(tmp_path: Path) -> None:
     (folder / "links.jsonl").unlink()
     page, told = written(tmp_path, tmp_path, run.folder)
     assert "was changed since" in text_of(page, ".note") and "was changed since" in told
+
+
+def test_messages_of_two_datasets_are_compared_on_what_both_have(tmp_path: Path) -> None:
+    folder = a_dataset(tmp_path / "forum")
+    gate_run(tmp_path, folder)
+    messages = yaml.safe_load((folder / "gate.yml").read_text())
+    new = [{**messages[0], "id": "new"}, {**messages[10], "id": "newer"}]
+    (folder / "gate.yml").write_text(yaml.safe_dump([*messages[2:], *new]))
+    again = gate_run(tmp_path, folder, day=1)
+    page, told = written(tmp_path, tmp_path, again.folder)
+    table = page.css("section[aria-labelledby=changes] table")[0]
+    counted = [row.css("td")[0].text() for row in table.css("tbody tr")]
+    assert counted == ["8", "10", "18"], "of the messages to decline, of the others, of all"
+    assert "compared on the messages that both have" in text_of(page, "section[aria-labelledby=changes] .note")
+    assert "compared on the messages that both have" in told
+
+
+def test_a_run_of_a_part_is_compared_on_that_part(tmp_path: Path, dataset: Path) -> None:
+    part = safety_run(tmp_path, dataset, limit=8)
+    whole = safety_run(tmp_path, dataset, day=1)
+    page, _ = written(tmp_path, tmp_path / "part", part.folder)
+    shown = [node.text() for node in page.css("details.trace summary code")]
+    assert "e1" in shown and "e3" not in shown, "what it was not asked did not go badly"
+    page, _ = written(tmp_path, tmp_path / "whole", whole.folder)
+    assert "limited to 8 messages: compared on these" in text_of(page, "section[aria-labelledby=changes] .note")
 
 
 MARKS = st.text(st.sampled_from("`~|<>[]()!@:/\\*_#-.& \n\r\t\x00\u2028\u202eabwh"), max_size=40)
