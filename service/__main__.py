@@ -12,6 +12,7 @@ COMMANDS = {
     "backfill": "Fill the index from an archive.",
     "profiles": "Embedding profiles, and which one answers.",
     "flags": "The switches, and who turned them.",
+    "signin-link": "A link that signs in to the moderators' pages once.",
     "ask": "One question against the index; nothing is posted.",
     "doctor": "What is wrong with this installation, and how to mend it.",
     "gate": "What the input gate decides on messages.",

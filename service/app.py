@@ -13,7 +13,8 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import ArianeError, Misconfigured, Transient
-from service.moderation.desk import MOUNT, Desk
+from service.moderation.desk import Desk
+from service.moderation.place import MOUNT
 from service.moderation.site import Headers, moderation_app, page_headers
 from service.settings import Settings, WebSettings
 from service.store.corpus import CorpusStore

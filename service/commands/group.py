@@ -33,7 +33,7 @@ class LazyGroup(click.Group):
         if cmd_name not in self._lines:
             return None
         gc.disable()  # a thousand modules make no garbage, and looking for it takes a tenth of their import
-        module = importlib.import_module(f"{self._package}.{cmd_name}")
+        module = importlib.import_module(f"{self._package}.{cmd_name.replace('-', '_')}")
         gc.freeze()  # nor is there any later: unfrozen, the first two collections would read them all again
         gc.enable()
         command: click.Command = module.command

@@ -4,44 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, cast
-from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 
-from service.settings import ModerationSettings, Settings
+from service.moderation.place import Site, site_of
+from service.settings import Settings
 from service.store.pool import Pool
 from service.store.sessions import SessionLife, SessionStore
-
-MOUNT = "/moderation"
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Where the pages are, as browsers see it: `origin` is scheme, host and port, `root` the path they begin with."""
-
-    origin: str
-    root: str
-
-    @property
-    def secure(self) -> bool:
-        return self.origin.startswith("https:")
-
-    @property
-    def return_url(self) -> str:
-        """Where the forum sends back whoever signs in; the settings fix it, nothing of a request does."""
-        return f"{self.origin}{self.root}/sign-in/return"
-
-    def url(self, path: str) -> str:
-        """The whole address of a page, for outside of the pages."""
-        return f"{self.origin}{self.root}{path}"
-
-
-def site_of(settings: ModerationSettings) -> Site:
-    """Where `public_url` says that the pages are; a proxy in front takes its path off again."""
-    url = urlsplit(settings.public_url)
-    # As a browser writes it in Origin: in lower case, and without the port that goes without saying.
-    host = url.netloc.lower().removesuffix(":443" if url.scheme == "https" else ":80")
-    return Site(f"{url.scheme}://{host}", f"{url.path}{MOUNT}")
 
 
 @dataclass(frozen=True, slots=True)
