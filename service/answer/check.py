@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
 from service.answer.checking import Checked, DraftFault, Verdict
 from service.answer.generate import allowed, new_delimiter
@@ -16,32 +16,47 @@ from service.answer.markup.invisible import strip_invisible
 from service.answer.markup.reasoning import strip_hidden
 from service.answer.ports import ChatModel
 from service.answer.prompt import as_data, languages, render, shown_sources
+from service.answer.verify import MOST_CLAIMS
 from service.domain import ENGLISH, ChatMessage, Draft, Question, Role, Source, Spent
 from service.errors import Misconfigured, Rejected, Transient
-from service.telemetry import went_without
+from service.telemetry import log, went_without
 
 TOKENS = 250
-MOST_SENTENCES = 40
+"""Enough for the longest verdict that the schema lets through."""
+MOST_UNSUPPORTED = 10
 MOST_MISSING = 3
-QUERY_CHARS = 200
+QUERY_CHARS = 120
 EARLIER_ANSWERS = 2
 EARLIER_CHARS = 1_000
 LEAST_SHARE = 0.5
 """A check begins while this share of the draft's own time is left: reading takes most of it, and it writes little."""
 
-Query = Annotated[str, StringConstraints(strip_whitespace=True, max_length=QUERY_CHARS)]
+UNREADABLE = Verdict(frozenset({DraftFault.UNREADABLE}), ())
+"""Of a check that was made and says nothing clear: no draft goes out on it."""
+
+
+def _cut(most: int) -> BeforeValidator:
+    """Of a longer list or text its beginning is read: where a server doesn't bind its model to the schema, that is."""
+    return BeforeValidator(lambda value: value[:most] if isinstance(value, list | str) else value)
+
+
+Sentence = Annotated[int, Field(ge=1, le=MOST_CLAIMS)]
+Query = Annotated[str, _cut(QUERY_CHARS), StringConstraints(strip_whitespace=True, max_length=QUERY_CHARS)]
 
 
 class Told(BaseModel):
-    """What the model answers, as its JSON schema: any other shape is no verdict."""
+    """What the model answers, as its JSON schema: any other shape is no verdict.
+
+    The verdict comes first and what it lacks last: where a model goes on and on, that is what is cut.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     answers: bool
-    unsupported: Annotated[list[Annotated[int, Field(ge=1, le=MOST_SENTENCES)]], Field(max_length=MOST_SENTENCES)]
     repeats: bool
     about_itself: bool
-    missing: Annotated[list[Query], Field(max_length=MOST_MISSING)]
+    unsupported: Annotated[list[Sentence], _cut(MOST_UNSUPPORTED), Field(max_length=MOST_UNSUPPORTED)]
+    missing: Annotated[list[Query], _cut(MOST_MISSING), Field(max_length=MOST_MISSING)]
 
     def verdict(self) -> Verdict:
         faults = {
@@ -87,12 +102,13 @@ class ModelChecker:
     async def check(
         self, question: Question, draft: Draft, sentences: Sequence[str], sources: Sequence[Source]
     ) -> Checked:
-        """Not made: when no call or too little time is left, the prompt has no room, or the model fails or rambles."""
+        """Not made: when no call or too little time is left, the prompt has no room, or the model fails.
+
+        A check that was made and can't be read is UNREADABLE.
+        """
         spent = draft.spent
         if not self.allows(spent, LEAST_SHARE * (spent.seconds - question.spent.seconds)):
             return Checked(None, spent, "no time")
-        if len(sentences) > MOST_SENTENCES:
-            return Checked(None, spent, "too many sentences")
         prompt = await asyncio.to_thread(check_prompt, question, draft, sentences, sources, self._delimiter())
         if math.ceil(sum(self._count_tokens(one.content) for one in prompt)) + TOKENS > self._model.window_tokens:
             return Checked(None, spent, "no room")
@@ -106,8 +122,9 @@ class ModelChecker:
             went_without("check", exc)
             verdict, fault = None, "model down"
         else:
-            verdict = read_verdict(completion.text, len(sentences))
-            fault = "" if verdict else "no verdict"
+            verdict, fault = read_verdict(completion.text, len(sentences)) or UNREADABLE, ""
+            if verdict is UNREADABLE:
+                log.warning("check_unreadable", capped=completion.truncated)
         after = replace(
             spent,
             calls=self._options.max_calls - allowance.calls,
@@ -142,10 +159,17 @@ def check_prompt(
 
 
 def read_verdict(completion: str, sentences: int) -> Verdict | None:
-    """The verdict in a completion on so many sentences; None for anything but JSON of the schema about them. Total."""
+    """The verdict in a completion on so many sentences; None for anything but JSON of the schema about them. Total.
+
+    A completion that was cut inside its last field, `missing`, holds a verdict all the same.
+    """
     text = strip_hidden(strip_invisible(completion)[0], Counter()).strip()
+    text = text.removeprefix("```json").removeprefix("```").removesuffix("```")
+    judged, key, missing = text.partition('"missing"')
+    if key and "}" not in missing:
+        text = f"{judged}{key}: []}}"
     try:
-        told = Told.model_validate_json(text.removeprefix("```json").removeprefix("```").removesuffix("```"))
+        told = Told.model_validate_json(text)
     except ValidationError:
         return None
     return told.verdict() if max(told.unsupported, default=0) <= sentences else None

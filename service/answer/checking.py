@@ -16,6 +16,7 @@ class DraftFault(StrEnum):
     UNSUPPORTED = "unsupported"
     REPEATS = "repeats"
     ABOUT_ITSELF = "about_itself"
+    UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
 
-from service.answer.check import TOKENS, CheckOptions, ModelChecker, Told, check_prompt, read_verdict
+from service.answer.check import (
+    MOST_MISSING,
+    MOST_UNSUPPORTED,
+    QUERY_CHARS,
+    TOKENS,
+    CheckOptions,
+    ModelChecker,
+    Told,
+    check_prompt,
+    read_verdict,
+)
 from service.answer.checking import Checker, DraftFault
 from service.answer.generate import GeneratedAnswerer, GenerateOptions
 from service.answer.markup.links import post_url
 from service.answer.messages import Message, message
 from service.answer.pipeline import answer
 from service.answer.prompt import shown_sources
+from service.answer.verify import MOST_CLAIMS
 from service.domain import (
     ENGLISH,
     FRENCH,
@@ -221,30 +233,88 @@ async def test_a_draft_that_cites_nothing_gives_way_to_the_sources_at_once() -> 
     assert (model.made, told.cited, trace.checks) == (["draft"], (1, 2, 3), [])
 
 
-NOT_MADE: dict[str, tuple[Told_, str]] = {
-    "prose": ("It looks fine to me!", "no verdict"),
-    "another shape": ({"answers": True}, "no verdict"),
-    "more keys": (FINE | {"score": 9}, "no verdict"),
-    "a string for a truth": (FINE | {"answers": "yes"}, "no verdict"),
-    "a sentence that is not there": (FINE | {"unsupported": [9]}, "no verdict"),
-    "too many queries": (FINE | {"missing": ["a", "b", "c", "d"]}, "no verdict"),
-    "endless query": (FINE | {"missing": ["a" * 5_000]}, "no verdict"),
-    "empty": ("", "no verdict"),
-    "down": (Transient("gone"), "model down"),
-    "refused": (Rejected("too long", status=413), "model down"),
-    "misconfigured": (Misconfigured("no such model"), "model down"),
+UNREADABLE: dict[str, Told_] = {
+    "prose": "It looks fine to me!",
+    "another shape": {"answers": True},
+    "more keys": FINE | {"score": 9},
+    "a string for a truth": FINE | {"answers": "yes"},
+    "a sentence that is not there": FINE | {"unsupported": [9]},
+    "no query": FINE | {"missing": [9]},
+    "empty": "",
+    "cut before the end of its verdict": '{"answers": true, "repeats": false, "about_itself": false, "unsupported": [',
+    "more words": json.dumps(FINE) + " But that is not all",
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+async def test_a_check_that_cannot_be_read_fails_the_draft(name: str) -> None:
+    before = counted("failed"), counted("passed")
+    model = Model(deque([UNREADABLE[name]]))
+    with capture_logs() as logs:
+        told, trace, _ = await ask(model)
+    assert model.made == ["draft", "check"] * 2
+    assert told.result is Result.ANSWERED and "twice when it is hot" in told.markdown
+    assert trace.checks == ["failed: unreadable", "passed"]
+    assert (counted("failed"), counted("passed")) == (before[0] + 1, before[1] + 1)
+    assert [one["event"] for one in logs] == ["check_unreadable"]
+
+
+async def test_two_checks_that_cannot_be_read_end_in_the_limit() -> None:
+    told, trace, _ = await ask(Model(deque(["It looks fine to me!", "Fine again!"])), top=-1.0)
+    assert (told.result, trace.checks) == (Result.ABSTAINED, ["failed: unreadable"] * 2)
+
+
+def verbose(**changes: Any) -> str:
+    """A verdict that goes on until its tokens are used up."""
+    told = json.dumps(FINE | changes | {"missing": ["when it is hot"]})
+    return told.removesuffix('"]}') + " and what else might be of use to know" * 20
+
+
+async def test_a_verdict_that_is_cut_while_it_tells_what_is_missing_counts() -> None:
+    _, trace, _ = await ask(Model(deque([verbose(unsupported=[1])])))
+    assert trace.checks == ["failed: unsupported", "passed"]
+    _, trace, _ = await ask(Model(deque([verbose()])))
+    assert trace.checks == ["passed"]
+
+
+async def test_of_a_verdict_that_is_too_long_the_beginning_counts() -> None:
+    queries = ["a" * 5_000, "b", "c", "d"]
+    _, trace, _ = await ask(Model(deque([FINE | {"unsupported": [1] * 40, "missing": queries}])))
+    assert trace.checks == ["failed: unsupported", "passed"]
+    assert trace.queries == [QUESTION.text, f"{'a' * QUERY_CHARS}\nb\nc"]
+
+
+def test_the_longest_verdict_fits_in_its_tokens() -> None:
+    query = ("arrosage tomates balcon " * 9)[:QUERY_CHARS]
+    longest = {"answers": False, "repeats": False, "about_itself": False}
+    numbers = list(range(MOST_CLAIMS - MOST_UNSUPPORTED, MOST_CLAIMS))
+    told = longest | {"unsupported": numbers, "missing": [query] * MOST_MISSING}
+    jsonschema.validate(told, Told.model_json_schema())
+    assert chat_tokens(json.dumps(told, indent=2)) <= TOKENS
+
+
+async def test_a_draft_of_many_sentences_is_checked_whole() -> None:
+    letters = "abcdefgh"
+    draft = " ".join(f"Water tomatoes in pots every morning {a}{b} [[1]]." for a in letters for b in letters)
+    _, trace, _ = await ask(Model(deque([FINE | {"unsupported": [64]}]), drafts=deque([draft, SECOND])))
+    assert trace.checks == ["failed: unsupported", "passed"]
+
+
+NOT_MADE: dict[str, ArianeError] = {
+    "down": Transient("gone"),
+    "refused": Rejected("too long", status=413),
+    "misconfigured": Misconfigured("no such model"),
 }
 
 
 @pytest.mark.parametrize("name", NOT_MADE)
 async def test_a_check_that_cannot_be_made_is_recorded_and_is_no_pass(name: str) -> None:
-    verdict, why = NOT_MADE[name]
     before = counted("not_made"), counted("passed")
-    model = Model(deque([verdict]))
+    model = Model(deque([NOT_MADE[name]]))
     told, trace, _ = await ask(model)
     assert model.made == ["draft", "check"]
     assert told.result is Result.ANSWERED and "every morning" in told.markdown
-    assert trace.checks == [f"not made: {why}"]
+    assert trace.checks == ["not made: model down"]
     assert (counted("not_made"), counted("passed")) == (before[0] + 1, before[1])
 
 
@@ -325,21 +395,25 @@ def test_any_completion_is_read(text: str, sentences: int) -> None:
     st.fixed_dictionaries(
         {
             "answers": st.booleans(),
-            "unsupported": st.lists(st.integers(-1, 50), max_size=4),
             "repeats": st.booleans(),
             "about_itself": st.booleans(),
-            "missing": st.lists(st.text(max_size=210), max_size=4),
+            "unsupported": st.lists(st.integers(-1, 50), max_size=4),
+            "missing": st.lists(st.text(max_size=20) | st.text(max_size=3).map(lambda text: text * 50), max_size=4),
         }
-    )
+    ),
+    st.integers(0, 400),
 )
-def test_a_verdict_is_read_exactly_where_it_is_one(told: dict[str, Any]) -> None:
+def test_a_verdict_is_read_exactly_where_it_is_one_and_cut_never_as_a_better_one(
+    told: dict[str, Any], cut: int
+) -> None:
     found = read_verdict(json.dumps(told), 9)
-    fit = all(1 <= n <= 9 for n in told["unsupported"]) and len(told["missing"]) <= 3
-    if not fit:
-        assert found is None
+    assert (found is not None) is all(1 <= n <= 9 for n in told["unsupported"])
     if found is not None:
         assert (DraftFault.OFF_QUESTION in found.faults) is not told["answers"]
-        assert all(len(query) <= 200 and query for query in found.missing)
+        assert all(len(query) <= QUERY_CHARS and query for query in found.missing)
+        whole = json.dumps(told)
+        left = read_verdict(whole[: cut % len(whole)], 9)
+        assert left is None or left.faults == found.faults
 
 
 @pytest.mark.parametrize("text", ["```json\n{}\n```", "<think>hm</think>{}"])
