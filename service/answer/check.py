@@ -1,17 +1,16 @@
 """The language model's check of a draft: the same model, the same excerpts at the same length (spec A3)."""
 
 import asyncio
-import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
 from service.answer.checking import Checked, DraftFault, Verdict
-from service.answer.generate import allowed, new_delimiter
+from service.answer.generate import CallLimits, allowed, new_delimiter
 from service.answer.markup.invisible import strip_invisible
 from service.answer.markup.reasoning import strip_hidden
 from service.answer.ports import ChatModel
@@ -70,34 +69,17 @@ class Told(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class CheckOptions:
-    """The deadline and the cap are those of all model calls of one question."""
-
-    deadline_seconds: float = 120.0
-    max_calls: int = 4
-
-
 class ModelChecker:
-    """Checker on a ChatModel."""
+    """Checker on a ChatModel, within the limits of the question that it has left."""
 
-    def __init__(
-        self,
-        model: ChatModel,
-        count_tokens: Callable[[str], float],
-        options: CheckOptions,
-        *,
-        delimiter: Callable[[], str] = new_delimiter,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """`count_tokens` estimates on the safe side, as the model's adapter does."""
-        self._model = model
-        self._count_tokens = count_tokens
-        self._options = options
-        self._delimiter = delimiter
-        self._clock = clock
+    model: ChatModel
+    limits: CallLimits
+    _: KW_ONLY
+    delimiter: Callable[[], str] = new_delimiter
+    clock: Callable[[], float] = time.monotonic
 
     def allows(self, spent: Spent, seconds: float) -> bool:
-        return allowed(self._options.max_calls, self._options.deadline_seconds, spent, self._clock).allows(seconds)
+        return allowed(self.limits, spent, self.clock).allows(seconds)
 
     async def check(
         self, question: Question, draft: Draft, sentences: Sequence[str], sources: Sequence[Source]
@@ -109,28 +91,21 @@ class ModelChecker:
         spent = draft.spent
         if not self.allows(spent, LEAST_SHARE * (spent.seconds - question.spent.seconds)):
             return Checked(None, spent, "no time")
-        prompt = await asyncio.to_thread(check_prompt, question, draft, sentences, sources, self._delimiter())
-        if math.ceil(sum(self._count_tokens(one.content) for one in prompt)) + TOKENS > self._model.window_tokens:
-            return Checked(None, spent, "no room")
-        allowance = allowed(self._options.max_calls, self._options.deadline_seconds, spent, self._clock)
+        prompt = await asyncio.to_thread(check_prompt, question, draft, sentences, sources, self.delimiter())
+        allowance = allowed(self.limits, spent, self.clock)
         schema = Told.model_json_schema()
         try:
-            completion = await self._model.complete(
+            completion = await self.model.complete(
                 prompt, max_tokens=TOKENS, temperature=0.0, timeout_seconds=allowance.spend(), schema=schema
             )
         except (Transient, Rejected, Misconfigured) as exc:
             went_without("check", exc)
-            verdict, fault = None, "model down"
-        else:
-            verdict, fault = read_verdict(completion.text, len(sentences)) or UNREADABLE, ""
-            if verdict is UNREADABLE:
-                log.warning("check_unreadable", capped=completion.truncated)
-        after = replace(
-            spent,
-            calls=self._options.max_calls - allowance.calls,
-            seconds=self._options.deadline_seconds - allowance.seconds,
-        )
-        return Checked(verdict, after, fault)
+            no_room = isinstance(exc, Rejected) and exc.status == 413
+            return Checked(None, allowance.spent, "no room" if no_room else "model down")
+        verdict = read_verdict(completion.text, len(sentences))
+        if verdict is None:
+            log.warning("check_unreadable", capped=completion.truncated)
+        return Checked(verdict or UNREADABLE, allowance.spent)
 
 
 def check_prompt(

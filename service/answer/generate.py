@@ -37,23 +37,30 @@ class Fault(StrEnum):
     PROMPT_CUT = "prompt_cut"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallLimits:
+    """The deadline and the cap of all model calls of one question."""
+
+    deadline_seconds: float = 120.0
+    max_calls: int = 4
+
+
 @dataclass(frozen=True, slots=True)
-class GenerateOptions:
-    """`model` is its name in drafts; the deadline and the cap are for all model calls of one question."""
+class GenerateOptions(CallLimits):
+    """`model` is its name in drafts."""
 
     model: str
     answer_tokens: int = 700
     evidence_tokens: int = 1900
     source_chars: int = 1250
     temperature: float = 0.2
-    deadline_seconds: float = 120.0
-    max_calls: int = 4
 
 
 @dataclass(slots=True)
 class Allowance:
     """The model calls that one question may still make, and until when (in seconds, on `clock`)."""
 
+    limits: CallLimits
     calls: int
     until: float
     clock: Callable[[], float]
@@ -67,6 +74,11 @@ class Allowance:
         """What is left of the time."""
         return self.until - self.clock()
 
+    @property
+    def spent(self) -> Spent:
+        """What the question has used up."""
+        return Spent(self.limits.max_calls - self.calls, self.limits.deadline_seconds - self.seconds)
+
     def spend(self) -> float:
         """Take one call; returns how many seconds it may last. Raises Transient when no call or no time is left."""
         if not self.allows():
@@ -75,9 +87,9 @@ class Allowance:
         return self.seconds
 
 
-def allowed(calls: int, seconds: float, spent: Spent, clock: Callable[[], float]) -> Allowance:
+def allowed(limits: CallLimits, spent: Spent, clock: Callable[[], float]) -> Allowance:
     """What is left to a question of its calls and seconds."""
-    return Allowance(calls - spent.calls, clock() + seconds - spent.seconds, clock)
+    return Allowance(limits, limits.max_calls - spent.calls, clock() + limits.deadline_seconds - spent.seconds, clock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +137,7 @@ class GeneratedAnswerer:
         capped then is cut after its last full sentence that cites.
         """
         options, started = self._options, self._clock()
-        allowance = allowed(options.max_calls, options.deadline_seconds, question.spent, self._clock)
+        allowance = allowed(options, question.spent, self._clock)
         room = self._model.window_tokens - options.answer_tokens
         budget = PromptBudget(room, options.evidence_tokens, options.source_chars)
         notes: tuple[str, ...] = ()
@@ -140,8 +152,7 @@ class GeneratedAnswerer:
             notes = (*notes, "cut_after_citation")
         elif attempt.fault:
             raise Rejected(f"{options.model} gave no usable draft: {attempt.fault}", status=422)
-        spent = Spent(options.max_calls - allowance.calls, options.deadline_seconds - allowance.seconds)
-        return Draft(text, options.model, attempt.shown, notes, question.lang, told, attempt.chars, spent)
+        return Draft(text, options.model, attempt.shown, notes, question.lang, told, attempt.chars, allowance.spent)
 
     async def _attempt(
         self, question: Question, sources: Sequence[Source], zone: Zone, budget: PromptBudget, allowance: Allowance

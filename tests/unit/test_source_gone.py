@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from service.answer.check import CheckOptions, ModelChecker
+from service.answer.check import ModelChecker
 from service.answer.checking import DraftFault
 from service.answer.compose import DISCARDED
-from service.answer.generate import GeneratedAnswerer, GenerateOptions
+from service.answer.generate import CallLimits, GeneratedAnswerer, GenerateOptions
 from service.answer.respond import respond
 from service.answer.spending import Spending
 from service.domain import ENGLISH, Draft, Posted, PostId, Question, Result, Source, Spent, Trace, Zone
@@ -29,7 +29,7 @@ async def run(model: Model, reranker: FakeReranker | None = None, **limits: Any)
     del world.forum.posts[PostId(1)]
     deps = world.deps()
     writer = GeneratedAnswerer(model, chat_tokens, GenerateOptions("qwen", **limits), clock=model.clock)
-    checker = ModelChecker(model, chat_tokens, CheckOptions(**limits), clock=model.clock)
+    checker = ModelChecker(model, CallLimits(**limits), clock=model.clock)
     deps = replace(deps, stages=replace(deps.stages, answerer=writer, checker=checker))
     outcome = await respond(world.asked, deps, now=NOW)
     assert isinstance(outcome, Posted)
