@@ -17,7 +17,6 @@ from service.telemetry import CHECKS, went_without
 SearchAgain = Callable[[str], Awaitable[tuple[Source, ...]]]
 """The sources with what a search for this finds, numbered anew."""
 
-
 MOST_SEARCHED = 3
 """Unsupported sentences that are searched for where the model names nothing that is missing."""
 
@@ -66,7 +65,8 @@ async def checked(
     if second.lang is None:  # what stands in for the model only quotes, from sources that led nowhere
         trace.checks.append("no second draft: model down")
         return Written(None, more, limit=True)
-    trace.first_draft, trace.draft = trace.draft, second.text
+    trace.first_draft, trace.draft, trace.drafted_by = trace.draft, second.text, second.by
+    trace.notes.extend(second.notes)
     last = await _examined(asked_again, second, more, zone, deps, trace, seed=seed)
     return Written(last.draft, more) if last.passed else Written(None, more, limit=True)
 

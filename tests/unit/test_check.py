@@ -42,6 +42,7 @@ from service.domain import (
     PostId,
     Question,
     Result,
+    Source,
     Trace,
     Zone,
 )
@@ -181,6 +182,28 @@ async def test_two_failures_end_in_the_limit_with_the_nearest_threads(fault: str
     assert_limit(told)
     assert trace.checks == [f"failed: {fault}"] * 2
     assert (trace.first_draft, trace.draft) == (FIRST, SECOND)
+
+
+async def test_the_second_drafts_notes_and_writer_are_kept() -> None:
+    class Another:
+        """Writes with one model, then with another."""
+
+        def __init__(self) -> None:
+            self.drafts = deque([Draft(FIRST, "qwen", notes=("first",), lang=ENGLISH)])
+            self.drafts.append(Draft(SECOND, "another", notes=("retried_capped",), lang=ENGLISH))
+
+        async def draft(self, question: Question, sources: Sequence[Source], zone: Zone) -> Draft:
+            return self.drafts.popleft()
+
+    world = World(
+        candidates=[candidate(n, body=body) for n, body in enumerate(BODIES, start=1)],
+        reranker=FakeReranker({n: 3.0 - n / 10 for n in range(1, 9)}),
+    )
+    trace = Trace()
+    checker = ModelChecker(Model(deque([failing()])), CallLimits())
+    await answer(QUESTION, replace(world.stages, answerer=Another(), checker=checker), trace, seed=0)
+    assert (trace.first_draft, trace.draft, trace.drafted_by) == (FIRST, SECOND, "another")
+    assert trace.notes == ["first", "retried_capped"]
 
 
 async def test_where_nothing_is_named_as_missing_the_unsupported_sentences_are_searched_for() -> None:
