@@ -1,0 +1,1 @@
+"""Deployment: the image, the compose file, the manifests and the monitoring, checked without a cluster."""
