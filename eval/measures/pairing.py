@@ -63,12 +63,12 @@ def compare_runs(
             if command == RETRIEVE:
                 one, other = before.retrieved(labels, first), after.retrieved(labels, second)
                 some = _compared(asked, (one, other), whole, f"{labels}, {first} and {second}", warnings)
-                changes += changed_ranks(some, (first, one), (second, other))
+                changes += changed_ranks(_of(part, some), (first, one), (second, other))
                 tables = retrieval_values(some, one), retrieval_values(some, other)
             else:
                 said, says = before.answered(labels, first), after.answered(labels, second)
                 some = _compared(asked, (said, says), whole, f"{labels}, {first} and {second}", warnings)
-                changes += changed_outcomes(some, (first, said), (second, says))
+                changes += changed_outcomes(_of(part, some), (first, said), (second, says))
                 tables = _answer_tables(some, said, says, base_url)
             if some:
                 known |= dict.fromkeys(name for name, _ in slices(units(some)))
@@ -85,7 +85,7 @@ def compare_runs(
         differs=tuple(made_differently(before.record, after.record, pairs)),
         warnings=tuple(dict.fromkeys(warnings)),
         differences=tuple(corrected(found)),
-        changes=tuple(one for one in changes if part in (ALL, one.slice)),
+        changes=tuple(changes),
     )
 
 
@@ -145,6 +145,12 @@ def _compared(
     if missing:
         warnings.append(f"{what}: {missing} of {len(cases)} questions are missing on a side, and count against it")
     return list(cases)
+
+
+def _of(part: str, cases: Sequence[Case]) -> list[Case]:
+    """The cases of a slice or a language, none where there is none of that name."""
+    members = dict(slices(units(cases))).get(part)
+    return [] if members is None else [case for case, kept in zip(cases, members, strict=True) if kept]
 
 
 def _answer_tables(

@@ -180,6 +180,9 @@ def test_one_slice_can_be_looked_at(home: Path, dataset: Path) -> None:
     before, after = a_run(home, dataset, {"hybrid": plain}), a_run(home, dataset, {"hybrid": better})
     answer = compared(before.folder, after.folder, "--slice", "lang:fr")
     assert row(answer, "topic MRR")["n"] == 17
+    moved = {n for n in range(0, 50, 3) if plain(n) != better(n)}
+    assert {one["id"] for one in answer["changes"]} == {f"q{n}" for n in moved} != set()
+    assert "no question changed" not in compare(before.folder, after.folder, "--slice", "lang:fr").stdout
     refused = compare(before.folder, after.folder, "--slice", "typo")
     assert isinstance(refused.exception, Rejected)
     assert "paraphrase, unanswerable, lang:fr, lang:en" in str(refused.exception)
