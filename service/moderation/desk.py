@@ -3,14 +3,28 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated, cast
+from typing import Annotated, Protocol, cast
 
 from fastapi import Depends, Request
 
+from service.answer.activation import Activation
+from service.domain import UserId
 from service.moderation.place import Site, site_of
 from service.settings import Settings
 from service.store.pool import Pool
 from service.store.sessions import SessionLife, SessionStore
+
+
+class Switches(Protocol):
+    """The switches under the configuration in use."""
+
+    async def turn(self, name: str, value: str, *, by: str, user_id: UserId | None, reason: str) -> None:
+        """Turn a switch; raises Rejected for what can't be (422) and with what is missing for it (409)."""
+        ...
+
+    async def activation(self) -> Activation:
+        """How that configuration stands to the one that was tested and switched on."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +34,7 @@ class Desk:
     settings: Settings
     pool: Pool
     sessions: SessionStore
+    switches: Switches
     clock: Callable[[], datetime]
 
     @property

@@ -5,35 +5,33 @@ from datetime import datetime
 
 from psycopg.rows import class_row
 
-from service.answer.ports import AnsweringMode, Flags
-from service.errors import Misconfigured, Rejected
+from service.answer.ports import Flags
+from service.domain import UserId
+from service.errors import Rejected
 from service.store import evaluations
+from service.store.flag_names import DEFAULT, check, state
 from service.store.pool import Connection, Pool, connection, transaction
 from service.store.values import storable
 
-ALLOWED: dict[str, tuple[str, ...]] = {
-    "answering": tuple(mode.value for mode in AnsweringMode),
-    "posts_pipeline": ("off", "on"),
-    "input_gate": ("off", "on"),
-}
+PIPELINE = "posts_pipeline"
 
 
 @dataclass(frozen=True, slots=True)
 class FlagChange:
+    """Who turned which switch from what to what, when and why; without a user id it was done from the command line."""
+
     name: str
     old_value: str | None
     new_value: str
     changed_at: datetime
     changed_by: str
     reason: str
+    changed_by_user_id: UserId | None = None
 
 
 async def _checked(conn: Connection, name: str, value: str, signature: str) -> None:
-    if name not in ALLOWED:
-        raise Rejected(f"there is no flag {name!r}: {', '.join(ALLOWED)}", status=422)
-    if value not in ALLOWED[name]:
-        raise Rejected(f"{name} can't be {value!r}: {', '.join(ALLOWED[name])}", status=422)
-    if name == "posts_pipeline" and value == "on" and not await evaluations.passed(conn, signature):
+    check(name, value)
+    if name == PIPELINE and value == "on" and not await evaluations.passed(conn, signature):
         raise Rejected("posts_pipeline can't be turned on: this configuration has no passed test", status=409)
 
 
@@ -47,22 +45,16 @@ class FlagStore:
         """The flags as they are now; one that was never set is off. Raises Misconfigured for a value we don't know."""
         async with connection(self._pool) as conn:
             rows = await (await conn.execute("SELECT name, value, coalesce(signature, '') FROM flags")).fetchall()
-        values = dict.fromkeys(ALLOWED, "off") | {str(name): str(value) for name, value, _ in rows}
-        for name, allowed in ALLOWED.items():
-            if values[name] not in allowed:
-                raise Misconfigured(f"the flag {name} holds {values[name]!r}: set it to one of {', '.join(allowed)}")
-        return Flags(
-            answering=AnsweringMode(values["answering"]),
-            posts_pipeline=values["posts_pipeline"] == "on",
-            input_gate=values["input_gate"] == "on",
-            signature=next((signature for name, _, signature in rows if name == "posts_pipeline"), ""),
-        )
+        signature = next((signature for name, _, signature in rows if name == PIPELINE), "")
+        return state(((name, value) for name, value, _ in rows), signature)
 
-    async def set(self, name: str, value: str, *, by: str, reason: str, signature: str = "") -> None:
+    async def set(
+        self, name: str, value: str, *, by: str, reason: str, signature: str = "", user_id: UserId | None = None
+    ) -> None:
         """Change a flag and record who did it and why, in one transaction; raises Rejected with what is allowed.
 
         posts_pipeline goes on only under the `signature` of a configuration whose newest run passed
-        (service.wiring.activation says what is missing).
+        (service.wiring.activation says what is missing). `user_id` is of whoever signed in by the forum.
         """
         async with transaction(self._pool) as conn:
             await _checked(conn, name, value, signature)
@@ -71,14 +63,20 @@ class FlagStore:
                 "name": name,
                 "value": value,
                 "by": storable(by),
+                "user_id": user_id,
                 "reason": storable(reason),
-                "signature": signature if name == "posts_pipeline" and value == "on" else None,
+                "signature": signature if name == PIPELINE and value == "on" else None,
             }
             await conn.execute(
-                "INSERT INTO flag_changes (name, old_value, new_value, changed_by, reason, signature) VALUES (%(name)s,"
-                " (SELECT value FROM flags WHERE name = %(name)s), %(value)s, %(by)s, %(reason)s, %(signature)s)",
+                "INSERT INTO flag_changes"
+                " (name, old_value, new_value, changed_by, changed_by_user_id, reason, signature) VALUES (%(name)s,"
+                " (SELECT value FROM flags WHERE name = %(name)s), %(value)s, %(by)s, %(user_id)s, %(reason)s,"
+                " %(signature)s)",
                 change,
             )
+            if value == DEFAULT:
+                await conn.execute("DELETE FROM flags WHERE name = %(name)s", change)
+                return
             await conn.execute(
                 "INSERT INTO flags (name, value, changed_by, signature)"
                 " VALUES (%(name)s, %(value)s, %(by)s, %(signature)s)"
@@ -91,8 +89,8 @@ class FlagStore:
         """The latest changes, newest first."""
         async with connection(self._pool) as conn, conn.cursor(row_factory=class_row(FlagChange)) as cursor:
             await cursor.execute(
-                "SELECT name, old_value, new_value, changed_at, changed_by, reason FROM flag_changes"
-                " ORDER BY change_id DESC LIMIT %s",
+                "SELECT name, old_value, new_value, changed_at, changed_by, reason, changed_by_user_id"
+                " FROM flag_changes ORDER BY change_id DESC LIMIT %s",
                 (limit,),
             )
             return await cursor.fetchall()

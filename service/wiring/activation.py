@@ -1,14 +1,16 @@
-"""Switching posts_pipeline on under the configuration in use, and how that one stands."""
+"""Turning the switches under the configuration in use, and how that one stands."""
 
 from service.answer.activation import OVERRIDE, ActivatedFlags, Activation, activation, missing
-from service.domain import EvaluationRun, RunKind
+from service.domain import EvaluationRun, RunKind, UserId
 from service.errors import Rejected
 from service.settings import Settings
 from service.store.corpus import CorpusStore
 from service.store.evaluations import EvaluationStore
-from service.store.flags import FlagStore
+from service.store.flags import PIPELINE, FlagStore
 from service.store.pool import Pool
 from service.wiring.configuration import configuration, embedding_profile
+
+MAX_REASON_CHARS = 500
 
 
 def activated_flags(pool: Pool, settings: Settings) -> ActivatedFlags:
@@ -29,7 +31,39 @@ async def covered_percent(pool: Pool, settings: Settings) -> float:
     return 100 * embedded / census.indexed if census.indexed else 0.0
 
 
-async def switch_on(pool: Pool, settings: Settings, *, by: str, reason: str, override: bool = False) -> None:
+async def turn(
+    pool: Pool,
+    settings: Settings,
+    name: str,
+    value: str,
+    *,
+    by: str,
+    reason: str,
+    user_id: UserId | None = None,
+    override: bool = False,
+) -> None:
+    """Turn a switch under these settings, whoever asks and however: the one way for people to do it.
+
+    Raises Rejected (422) for a switch or value that can't be and without a reason, (409) with what posts_pipeline
+    lacks.
+    """
+    if not reason.strip() or len(reason) > MAX_REASON_CHARS:
+        raise Rejected(f"a reason is kept with every change: 1 to {MAX_REASON_CHARS} characters", status=422)
+    if (name, value) == (PIPELINE, "on"):
+        await switch_on(pool, settings, by=by, reason=reason, user_id=user_id, override=override)
+    else:
+        await FlagStore(pool).set(name, value, by=by, reason=reason, user_id=user_id)
+
+
+async def switch_on(
+    pool: Pool,
+    settings: Settings,
+    *,
+    by: str,
+    reason: str,
+    user_id: UserId | None = None,
+    override: bool = False,
+) -> None:
     """Turn posts_pipeline on under these settings; raises Rejected (409) with all that is missing, and what to do.
 
     With `override` nothing is needed: the override, who and why are recorded as a run.
@@ -46,4 +80,4 @@ async def switch_on(pool: Pool, settings: Settings, *, by: str, reason: str, ove
         if faults := missing(signature, own, tested, covered_percent=covered, least_percent=least):
             said = "; ".join(faults)
             raise Rejected(f"posts_pipeline stays as it is: {said}. To do it all the same: {OVERRIDE}", status=409)
-    await FlagStore(pool).set("posts_pipeline", "on", by=by, reason=reason, signature=signature.sha256)
+    await FlagStore(pool).set(PIPELINE, "on", by=by, reason=reason, signature=signature.sha256, user_id=user_id)

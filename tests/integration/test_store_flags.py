@@ -6,9 +6,10 @@ import pytest
 
 from service.answer.ports import AnsweringMode, Flags
 from service.answer.signature import sign
-from service.domain import EvaluationRun, RunKind
+from service.domain import CategoryId, EvaluationRun, RunKind, UserId
 from service.errors import Misconfigured, Rejected
 from service.store.evaluations import EvaluationStore
+from service.store.flag_names import limits_of
 from service.store.flags import FlagStore
 from service.store.pool import Pool
 from tests.integration.store_data import rows
@@ -52,6 +53,14 @@ async def test_changes_at_once_chain_their_old_values(flags: FlagStore) -> None:
         ("posts_pipeline", "shadow", "off, on"),
         ("posts_pipeline", "on", "no passed test"),
         ("input_gate", "yes", "off, on"),
+        ("category:1", "yes", "default, off, shadow, on"),
+        ("category:0", "on", "category:ID"),
+        ("category:1:per_day", "1", "category:ID"),
+        ("category:1:per_hour", "-1", "default, or 0 to"),
+        ("category:1:per_hour", "100001", "default, or 0 to"),
+        ("group:a b:per_hour", "1", "group:NAME"),
+        ("group:staff", "on", "group:NAME"),
+        ("answering", "default", "off, shadow, on"),
     ],
 )
 async def test_anything_else_is_rejected_with_what_is_allowed(
@@ -61,6 +70,32 @@ async def test_anything_else_is_rejected_with_what_is_allowed(
         await flags.set(name, value, by="ines", reason="")
     assert caught.value.status == (409 if (name, value) == ("posts_pipeline", "on") else 422)
     assert await flags.changes(1) == []
+
+
+async def test_a_category_allows_at_most_what_answering_does(flags: FlagStore) -> None:
+    await flags.set("answering", "shadow", by="ines", reason="")
+    for category, mode in (("1", "on"), ("2", "off"), ("3", "shadow")):
+        await flags.set(f"category:{category}", mode, by="ines", reason="")
+    read = await flags.read()
+    assert [read.answering_in(CategoryId(n)) for n in (1, 2, 3, 4)] == ["shadow", "off", "shadow", "shadow"]
+    assert read.answering_in(None) == "shadow"
+    await flags.set("answering", "on", by="ines", reason="")
+    read = await flags.read()
+    assert [read.answering_in(CategoryId(n)) for n in (1, 2, 3, 4)] == ["on", "off", "shadow", "on"]
+
+
+async def test_limits_are_set_and_taken_away_again(flags: FlagStore) -> None:
+    await flags.set("category:7:per_hour", "0", by="ines", reason="")
+    await flags.set("group:trust_level_0:per_hour", "2", by="ines", reason="", user_id=UserId(6))
+    read = await flags.read()
+    assert (read.category_per_hour, read.group_per_hour) == ({7: 0}, {"trust_level_0": 2})
+    assert limits_of(read) == [("category:7:per_hour", "0"), ("group:trust_level_0:per_hour", "2")]
+    await flags.set("category:7:per_hour", "default", by="noor", reason="enough")
+    assert (await flags.read()).category_per_hour == {}
+    assert [(c.old_value, c.new_value, c.changed_by, c.changed_by_user_id) for c in await flags.changes(2)] == [
+        ("0", "default", "noor", None),
+        (None, "2", "ines", 6),
+    ]
 
 
 async def test_a_value_written_past_us_stops_the_answers(flags: FlagStore, pool: Pool) -> None:

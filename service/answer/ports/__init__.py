@@ -1,7 +1,8 @@
 """What answering needs from the outside, as Protocols; adapters match them structurally (proved in wiring)."""
 
+from service.answer.ports.flags import AnsweringMode, FlagReader, Flags
 from service.answer.ports.forum import CreatedReply, Forum
-from service.answer.ports.ledger import AnsweringMode, Claim, FixedReply, FlagReader, Flags, Ledger, RecentAnswers
+from service.answer.ports.ledger import Claim, FixedReply, Ledger, RecentAnswers
 from service.answer.ports.models import Answerer, ChatModel, DetectLanguage, QueryEmbedder, Reranker, SentenceEmbedder
 from service.answer.ports.search import Excluded, Search, TopicMatch, TopicSearch
 

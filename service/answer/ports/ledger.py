@@ -1,34 +1,10 @@
-"""What answering remembers: the moderators' switches, and which posts have been answered."""
+"""What answering remembers: which posts have been answered."""
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Protocol
 
 from service.domain import Outcome, Post, PostId, Result, SkipReason, TopicId, Trace, UserId
-
-
-class AnsweringMode(StrEnum):
-    OFF = "off"
-    SHADOW = "shadow"
-    ON = "on"
-
-
-@dataclass(frozen=True, slots=True)
-class Flags:
-    """The switches moderators turn at run time, read at the moment of use.
-
-    `signature` is of the configuration that posts_pipeline was switched on under: empty when off, or not known.
-    """
-
-    answering: AnsweringMode = AnsweringMode.OFF
-    posts_pipeline: bool = False
-    input_gate: bool = False
-    signature: str = ""
-
-
-class FlagReader(Protocol):
-    async def read(self) -> Flags: ...
 
 
 @dataclass(frozen=True, slots=True)
