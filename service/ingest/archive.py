@@ -18,6 +18,9 @@ from service.discourse.shapes import categories_from_json, posts_of_topic_json, 
 from service.domain import Category, EmbeddingProfile, Post, Topic, TopicId, Vector
 from service.errors import Rejected
 
+MAX_LINE_BYTES = 128 * 2**20
+"""Longest line of an archive: Discourse closes a topic at 10,000 posts unless told otherwise, which is about 40 MB."""
+
 VECTOR_ARRAYS = ("profile", "topic_id", "post_number", "embedding")
 _UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
 """What zipfile and numpy raise on a file that is damaged, encrypted, pickled, or lies about its size."""
@@ -55,7 +58,7 @@ def fingerprint(*paths: Path, terms: str) -> str:
 
 
 def count_topics(path: Path) -> int:
-    """How many lines the archive has; raises Rejected where it can't be read to its end."""
+    """How many lines the archive has; raises Rejected where it can't be read to its end, or a line is too long."""
     return sum(1 for _ in _lines(path))
 
 
@@ -137,7 +140,11 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
             zipped = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             with gzip.open(raw) if zipped else raw as file:
-                for number, line in enumerate(file, start=1):
+                number = 0
+                while line := file.readline(MAX_LINE_BYTES + 1):
+                    number += 1
+                    if len(line) > MAX_LINE_BYTES:
+                        raise Rejected(f"{path}, line {number}: longer than {MAX_LINE_BYTES:,} bytes: not a topic")
                     if line.strip():
                         yield number, line
     except (OSError, EOFError, zlib.error) as exc:

