@@ -1,11 +1,16 @@
 """Asks the production pipeline one question, nothing posted, and keeps what it said, drafted and went through."""
 
+from dataclasses import replace
+from typing import cast
+
 from eval.domain import Answered, Case, CitedSource
+from eval.systems.search import CaseSearch, SharedSearch
 from service.answer.gate.admit import Gating, admitted
 from service.answer.gate.compiled import Gate
 from service.answer.pipeline import Stages, answer
 from service.domain import Answer, Lang, Question, Result, Trace
 from service.errors import Transient
+from service.store.search import SearchStore
 
 SEED = 0
 """Which of the server's own wordings is said: always the same."""
@@ -16,6 +21,14 @@ def question_of(case: Case, stages: Stages) -> Question:
     text = case.question[: stages.settings.question_chars]
     lang = stages.detect_language(text, fallback=Lang(case.lang))
     return Question(text, lang, exclude_from=case.exclude_from, history=case.history)
+
+
+def stages_of(case: Case, stages: Stages) -> Stages:
+    """The stages over an index without the post that the case excludes, which is searched as `eval.systems` does."""
+    if case.exclude_post is None:
+        return stages
+    store = cast("SearchStore", stages.search)  # what every index of evaluation is opened with
+    return replace(stages, search=CaseSearch(SharedSearch(store), case.exclude_post))
 
 
 async def ask(name: str, question: Question, stages: Stages, gate: Gate | None = None) -> Answered:

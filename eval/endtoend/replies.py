@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from eval.domain import Answered, Case
 from eval.endtoend.abreast import abreast
-from eval.endtoend.asking import ask, question_of
+from eval.endtoend.asking import ask, question_of, stages_of
 from eval.runs import Run
 from service.answer.pipeline import Stages
 
@@ -26,7 +26,7 @@ async def answer_all(
     progress("questions", len(cases) - len(left), len(cases))
 
     async def one(case: Case) -> Answered:
-        return await ask(case.id, question_of(case, stages), stages)
+        return await ask(case.id, question_of(case, stages), stages_of(case, stages))
 
     async for said in abreast(left, one, at_once=at_once):
         run.append(labels, SYSTEM, said)

@@ -139,6 +139,22 @@ def test_a_question_is_cut_told_its_language_and_keeps_what_is_excluded() -> Non
     assert question_of(replace(case("q", "zzz"), lang="fr"), stages).lang == FRENCH, "untold: the label's"
 
 
+async def test_what_a_case_excludes_is_no_source(tmp_path: Path) -> None:
+    """Of its own topic a first post leaves out itself, where a later one is the answer; with a link, all of it."""
+    forum = [candidate(1, topic=7), candidate(4, topic=7, body="At dawn, when they stand in pots."), candidate(2)]
+    stages = replace(World().stages, search=FakeSearch(forum, forum), reranker=FakeReranker())
+    own = TopicId(7)
+    cases = [
+        replace(case("plain"), labels=Labels.ACCEPTED),
+        replace(case("accepted"), labels=Labels.ACCEPTED, exclude_post=(own, 1)),
+        replace(case("link"), labels=Labels.LINKS, exclude_from=(own, 1)),
+    ]
+    with begin(tmp_path) as run:
+        found = await answer_all(run, cases, "questions", stages, at_once=1, progress=silent)
+    shown = {name: [(one.topic_id, one.post_number) for one in said.sources] for name, said in found.items()}
+    assert shown == {"plain": [(7, 1), (102, 2)], "accepted": [(7, 4), (102, 2)], "link": [(102, 2)]}
+
+
 async def test_every_case_is_asked_once_a_few_at_a_time(tmp_path: Path) -> None:
     watched = Watched()
     heard: list[tuple[str, int, int]] = []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.eval.dataset_files import ASKED, write_folder
-from tests.eval.test_safety_index import TOPIC
+from tests.eval.test_safety_index import DATED, TOLD, TOPIC
 
 FORUM = {**TOPIC, "slug": "watering-pots"}
 """Another index than the safety tests', which nobody may be using when it is copied."""
@@ -49,6 +49,20 @@ def test_answers_are_measured_and_a_run_can_be_gone_on_with(server_url: str, tmp
 
     again = json.loads(run(tmp_path / "home", *words, "--resume", told["run"], url=server_url).stdout)
     assert again == told
+
+
+def test_a_first_post_never_finds_itself(server_url: str, tmp_path: Path) -> None:
+    asks = {**TOLD, **DATED, "cooked": "<p>I water the pots every morning in July.</p>"}
+    answers = {**asks, "id": 2, "topic_id": 6, "cooked": "<p>Water the pots in July at dawn.</p>"}
+    forum = [{**TOPIC, "slug": "pots-in-july", "post_stream": {"posts": [asks]}}]
+    forum.append({**TOPIC, "id": 6, "post_stream": {"posts": [answers]}})
+    asked = {"topic_id": 5, "title": TOPIC["title"], "text": "I water the pots every morning in July."}
+    accepted = [{**asked, "golden": [{"topic_id": 6, "post_number": 1}]}]
+    folder = write_folder(tmp_path / "data", topics__jsonl=forum, accepted__jsonl=accepted)
+    done = run(tmp_path / "home", "answer", "--dataset", str(folder), "--labels", "accepted", "--json", url=server_url)
+    kept = tmp_path / "home" / "eval" / "runs" / json.loads(done.stdout)["run"] / "accepted.pipeline.jsonl"
+    [said] = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
+    assert [one["topic_id"] for one in said["sources"]] == [6]
 
 
 @pytest.mark.parametrize(
