@@ -29,3 +29,9 @@ CREATE INDEX moderator_sessions_seen ON moderator_sessions (seen_at);
 
 -- Null for a change from the command line, or before this file.
 ALTER TABLE flag_changes ADD COLUMN changed_by_user_id bigint;
+
+-- Where a question was asked, for the limits of its category; a private message's trace is for administrators only.
+ALTER TABLE answers ADD COLUMN category_id bigint;
+ALTER TABLE answers ADD COLUMN private boolean NOT NULL DEFAULT false;
+CREATE INDEX answers_category ON answers (category_id, claimed_at);
+ALTER TABLE traces ADD COLUMN private boolean NOT NULL DEFAULT false;

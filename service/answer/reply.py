@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from service.answer.ports import AnsweringMode, CreatedReply, FixedReply, Flags, Forum
 from service.answer.trigger import Bot, place_refusal, post_refusal, withdrawal
 from service.domain import (
+    CategoryId,
     Outcome,
     Post,
     Posted,
@@ -25,11 +26,15 @@ CONFLICT = 409
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The forum just before posting: the question as it is now, why it gets no answer, cited posts that are gone."""
+    """The forum just before posting: the question as it is now, why it gets no answer, cited posts that are gone.
+
+    `category_id` is where the question stands now, None where it can't be read.
+    """
 
     question: Post
     refusal: SkipReason | None
     gone: frozenset[PostId]
+    category_id: CategoryId | None = None
 
 
 async def look_again(post: Post, reply: FixedReply, forum: Forum, bot: Bot, *, replies_to_us: bool) -> Standing:
@@ -44,7 +49,7 @@ async def look_again(post: Post, reply: FixedReply, forum: Forum, bot: Bot, *, r
         return Standing(question, refusal, frozenset())
     topics = {question.topic_id: topic}
     gone = {cited for cited in reply.cited if not await _still_there(cited, reply.raw, forum, topics)}
-    return Standing(question, None, frozenset(gone))
+    return Standing(question, None, frozenset(gone), topic.category_id if topic else None)
 
 
 async def _still_there(cited: PostId, raw: str, forum: Forum, topics: dict[TopicId, Topic | None]) -> bool:
@@ -61,11 +66,13 @@ async def _still_there(cited: PostId, raw: str, forum: Forum, topics: dict[Topic
     return topic is not None and topic.visible and place_refusal(topic, staged=False) in (None, SkipReason.TOPIC_CLOSED)
 
 
-def switched_off(flags: Flags) -> SkipReason | None:
-    """Why the moderators' switches allow no answer at all."""
+def switched_off(flags: Flags, category_id: CategoryId | None = None) -> SkipReason | None:
+    """Why the moderators' switches allow no answer at all, or none in this category."""
     if flags.answering is AnsweringMode.OFF:
         return SkipReason.ANSWERING_OFF
-    return None if flags.posts_pipeline else SkipReason.PIPELINE_OFF
+    if not flags.posts_pipeline:
+        return SkipReason.PIPELINE_OFF
+    return SkipReason.CATEGORY_OFF if flags.answering_in(category_id) is AnsweringMode.OFF else None
 
 
 async def deliver(standing: Standing, reply: FixedReply, flags: Flags, forum: Forum) -> tuple[Outcome, int | None]:
@@ -73,9 +80,10 @@ async def deliver(standing: Standing, reply: FixedReply, flags: Flags, forum: Fo
 
     Raises Transient when the same bytes must be posted again later.
     """
-    if reason := standing.refusal or switched_off(flags) or (SkipReason.SOURCE_GONE if standing.gone else None):
+    off = switched_off(flags, standing.category_id)
+    if reason := standing.refusal or off or (SkipReason.SOURCE_GONE if standing.gone else None):
         return Skipped(reason), None
-    if flags.answering is AnsweringMode.SHADOW:
+    if flags.answering_in(standing.category_id) is AnsweringMode.SHADOW:
         return Shadowed(reply.result), None
     question = standing.question
     try:

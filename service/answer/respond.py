@@ -11,6 +11,7 @@ from service.answer.gate.admit import Gating
 from service.answer.gate.compiled import Gate
 from service.answer.gate.decline import Turns
 from service.answer.gate.match import RECENT_TURNS
+from service.answer.limits import beyond_limit
 from service.answer.pipeline import Stages
 from service.answer.ports import FixedReply, FlagReader, Forum, Ledger
 from service.answer.reply import Standing, adopted, deliver, look_again, switched_off
@@ -29,8 +30,6 @@ from service.domain import (
 )
 from service.settings import LimitSettings
 from service.telemetry import OUTCOMES, log
-
-LIMIT_WINDOW = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +156,8 @@ async def _asked(post: Post, deps: Respond, now: datetime) -> tuple[Trigger, Top
     """What a claimed post asks, or why it gets no answer now."""
     if _too_old(post, deps, now):
         return SkipReason.TOO_OLD
-    if reason := switched_off(await deps.flags.read()):
+    flags = await deps.flags.read()
+    if reason := switched_off(flags):
         return reason
     topic = await deps.forum.public_topic(post.topic_id)
     if topic is None:
@@ -167,20 +167,14 @@ async def _asked(post: Post, deps: Respond, now: datetime) -> tuple[Trigger, Top
     trigger = read_trigger(post, topic, deps.bot, max_chars=deps.stages.settings.question_chars)
     if isinstance(trigger, SkipReason):
         return trigger
+    if reason := switched_off(flags, topic.category_id):
+        return reason
     if trigger.kind is Kind.HELP and await deps.ledger.help_given(post.topic_id):
         return SkipReason.HELP_GIVEN
-    return await _limit(post, deps, now) or (trigger, topic)
-
-
-async def _limit(post: Post, deps: Respond, now: datetime) -> SkipReason | None:
-    """The limit that this post, whose claim is already counted, goes beyond."""
-    recent = await deps.ledger.recent(user_id=post.user_id, topic_id=post.topic_id, since=now - LIMIT_WINDOW)
-    verdicts = (
-        (recent.by_member > deps.limits.per_member_per_hour, SkipReason.MEMBER_LIMIT),
-        (recent.in_topic > deps.limits.per_topic_per_hour, SkipReason.TOPIC_LIMIT),
-        (recent.overall > deps.limits.per_hour, SkipReason.HOURLY_LIMIT),
+    beyond = await beyond_limit(
+        post, topic, flags, deps.limits, ledger=deps.ledger, groups_of=deps.forum.groups_of, now=now
     )
-    return next((reason for beyond, reason in verdicts if beyond), None)
+    return beyond or (trigger, topic)
 
 
 def _labels(outcome: Outcome) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from service.answer.ports import CreatedReply
 from service.discourse.calls import UNSEEN, ForumCalls
+from service.discourse.members import groups_from_json
 from service.discourse.names import folded_name
 from service.discourse.shapes import (
     Fields,
@@ -150,6 +151,16 @@ class DiscourseClient:
                 return True
             raise
         return fields_of(fields_of(value, "user").get("user"), "user.user").get("staged") is True
+
+    @_reading
+    async def groups_of(self, username: str) -> frozenset[str]:
+        """The names of a member's groups; none of an account that the forum doesn't show."""
+        try:
+            return groups_from_json(await self._calls.as_bot("GET", f"u/{quote(username, safe='')}.json"))
+        except Refused as exc:
+            if exc.status == 404:
+                return frozenset()
+            raise
 
     async def reply(self, *, topic_id: TopicId, post_number: int, raw: str) -> CreatedReply:
         body = {"raw": raw, "topic_id": topic_id, "reply_to_post_number": post_number}

@@ -8,6 +8,7 @@ from psycopg.types.json import Jsonb
 
 from service.answer.ports import Claim, FixedReply, RecentAnswers
 from service.domain import (
+    CategoryId,
     Duplicate,
     Outcome,
     Post,
@@ -28,6 +29,8 @@ from service.store.values import storable, to_json
 TRACED_BODY_CHARS = 300
 """What a trace keeps of a candidate's text: enough to recognise it."""
 
+PRIVATE_MESSAGE = "private_message"
+
 _FIX = """
 UPDATE answers SET
     result = CASE WHEN raw IS NULL THEN %(result)s ELSE result END,
@@ -40,11 +43,12 @@ RETURNING raw, result, cited
 
 _FINISH = """
 WITH claimed AS (
-    SELECT post_id, topic_id, coalesce(%(trace)s::jsonb, trace, '{}') AS trace FROM answers
+    SELECT post_id, topic_id, private, coalesce(%(trace)s::jsonb, trace, '{}') AS trace FROM answers
     WHERE post_id = %(post_id)s AND finished_at IS NULL FOR UPDATE
 ), recorded AS (
-    INSERT INTO traces (post_id, topic_id, recorded_at, outcome, reason, zone, mode, trace)
-    SELECT post_id, topic_id, %(now)s, %(outcome)s, %(reason)s, trace ->> 'zone', trace ->> 'mode', trace FROM claimed
+    INSERT INTO traces (post_id, topic_id, private, recorded_at, outcome, reason, zone, mode, trace)
+    SELECT post_id, topic_id, private, %(now)s, %(outcome)s, %(reason)s, trace ->> 'zone', trace ->> 'mode', trace
+    FROM claimed
 )
 UPDATE answers SET outcome = %(outcome)s, finished_at = %(now)s, trace = NULL,
     reply_post_id = %(reply_post_id)s, reply_post_number = %(reply_post_number)s
@@ -52,7 +56,8 @@ FROM claimed WHERE answers.post_id = claimed.post_id
 """
 
 _RECENT = """
-SELECT count(*) FILTER (WHERE user_id = %(user_id)s), count(*) FILTER (WHERE topic_id = %(topic_id)s), count(*)
+SELECT count(*) FILTER (WHERE user_id = %(user_id)s), count(*) FILTER (WHERE topic_id = %(topic_id)s), count(*),
+    count(*) FILTER (WHERE category_id = %(category_id)s)
 FROM answers WHERE claimed_at >= %(since)s AND (outcome IS NULL OR outcome IN ('posted', 'shadowed'))
 """
 
@@ -93,9 +98,9 @@ class LedgerStore:
         async with connection(self._pool) as conn:
             while True:  # a claim that is released between the two statements is neither inserted nor found
                 cursor = await conn.execute(
-                    "INSERT INTO answers (post_id, topic_id, post_number, user_id, claimed_at)"
-                    " VALUES (%s, %s, %s, %s, %s) ON CONFLICT (post_id) DO NOTHING",
-                    (post.id, post.topic_id, post.post_number, post.user_id, now),
+                    "INSERT INTO answers (post_id, topic_id, post_number, user_id, private, claimed_at)"
+                    " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (post_id) DO NOTHING",
+                    (post.id, post.topic_id, post.post_number, post.user_id, post.archetype == PRIVATE_MESSAGE, now),
                 )
                 if cursor.rowcount:
                     return Claim(post.id, fresh=True, finished=False, reply=None)
@@ -164,15 +169,28 @@ class LedgerStore:
         """Store a trace that says why this post got no answer (without its text)."""
         async with connection(self._pool) as conn:
             await conn.execute(
-                "INSERT INTO traces (post_id, topic_id, recorded_at, outcome, reason, trace)"
-                " VALUES (%s, %s, %s, 'skipped', %s, '{}')",
-                (post.id, post.topic_id, now, reason),
+                "INSERT INTO traces (post_id, topic_id, private, recorded_at, outcome, reason, trace)"
+                " VALUES (%s, %s, %s, %s, 'skipped', %s, '{}')",
+                (post.id, post.topic_id, post.archetype == PRIVATE_MESSAGE, now, reason),
             )
 
-    async def recent(self, *, user_id: UserId | None, topic_id: TopicId, since: datetime) -> RecentAnswers:
-        """How many posts were answered or are being answered since then; skipped ones don't count."""
+    async def place(self, post_id: PostId, category_id: CategoryId) -> None:
+        """Note the category that a claimed post stands in, which its topic tells."""
         async with connection(self._pool) as conn:
-            cursor = await conn.execute(_RECENT, {"user_id": user_id, "topic_id": topic_id, "since": since})
+            await conn.execute("UPDATE answers SET category_id = %s WHERE post_id = %s", (category_id, post_id))
+
+    async def recent(
+        self,
+        *,
+        user_id: UserId | None,
+        topic_id: TopicId,
+        category_id: CategoryId | None = None,
+        since: datetime,
+    ) -> RecentAnswers:
+        """How many posts were answered or are being answered since then; skipped ones don't count."""
+        values = {"user_id": user_id, "topic_id": topic_id, "category_id": category_id, "since": since}
+        async with connection(self._pool) as conn:
+            cursor = await conn.execute(_RECENT, values)
             row = await cursor.fetchone()
         return RecentAnswers(*row) if row else RecentAnswers(0, 0, 0)
 

@@ -43,7 +43,13 @@ def forum(stage: tuple[Stage, str]) -> FakeForum:
     forum.add_post(101, 10, by="max", reply_to=1)
     forum.categories = [{"id": 4, **CATEGORY}, {"id": 5, **CATEGORY, "parent_category_id": 4}, {"id": 6, **CATEGORY}]
     forum.users = {
-        "zoe": {"id": 5, "username": "zoe", "staged": False},
+        "zoe": {
+            "id": 5,
+            "username": "zoe",
+            "staged": False,
+            "trust_level": 1,
+            "groups": [{"id": 41, "name": "experts"}],
+        },
         "éva": {"id": 8, "username": "Éva", "staged": True},
     }
     stage[0].on = forum
@@ -85,7 +91,7 @@ async def test_what_the_public_does_not_see_is_none(client: DiscourseClient, for
         forum.posts.clear()
     assert await client.public_post(PostId(100)) is None
     assert await client.public_topic(TopicId(10)) is None
-    assert await client.public_posts_of(TopicId(10)) == []
+    assert await client.public_thread(TopicId(10)) is None
     assert await client.our_reply_to(PostId(100)) is None
 
 
@@ -111,9 +117,11 @@ async def test_a_proxy_that_says_no_is_not_the_forum(client: DiscourseClient, fo
 async def test_all_posts_of_a_long_topic(client: DiscourseClient, forum: FakeForum) -> None:
     for post_id in range(200, 200 + 2 * CHUNK):
         forum.add_post(post_id, 10)
-    posts = await client.public_posts_of(TopicId(10))
-    assert [post.post_number for post in posts] == list(range(1, 2 * CHUNK + 3))
-    assert {(post.category_id, post.archetype) for post in posts} == {(4, "regular")}
+    thread = await client.public_thread(TopicId(10))
+    assert thread is not None and thread.topic.title == "Topic 10"
+    assert [post.post_number for post in thread.posts] == list(range(1, 2 * CHUNK + 3))
+    assert {(post.category_id, post.archetype) for post in thread.posts} == {(4, "regular")}
+    assert thread.ids == {post.id for post in thread.posts}
     assert [path for _, path, _ in forum.seen] == ["/t/10.json", "/t/10/posts.json", "/t/10/posts.json"]
 
 
@@ -130,20 +138,23 @@ async def test_many_reads_wait_as_the_forum_asks(
         forum.add_post(post_id, 10)
     first = forum._read(["t", "10"], {})
     forum.faults.extend([first, answer(429, "later", retry_after="9"), answer(429, "later", retry_after="41")])
-    assert len(await client.public_posts_of(TopicId(10))) == CHUNK + 2
+    thread = await client.public_thread(TopicId(10))
+    assert thread is not None and len(thread.posts) == CHUNK + 2
     assert waits == [9, 41]
     forum.faults.extend([first, answer(429, "later", retry_after="3600")])
     with pytest.raises(Transient):
-        await client.public_posts_of(TopicId(10))
+        await client.public_thread(TopicId(10))
     forum.faults.extend([first, *[answer(429, "later", retry_after="30")] * 4])
     with pytest.raises(Transient):
-        await client.public_posts_of(TopicId(10))
+        await client.public_thread(TopicId(10))
     assert waits == [9, 41, 30, 30, 30]
 
 
 async def test_one_unreadable_post_costs_only_itself(client: DiscourseClient, forum: FakeForum) -> None:
     forum.posts[100]["updated_at"] = None
-    assert [post.id for post in await client.public_posts_of(TopicId(10))] == [101]
+    thread = await client.public_thread(TopicId(10))
+    assert thread is not None and [post.id for post in thread.posts] == [101]
+    assert thread.ids == {100, 101}  # the public sees it: what is stored of it stays
 
 
 async def test_categories_at_once_or_in_pages(client: DiscourseClient, forum: FakeForum) -> None:
@@ -299,6 +310,11 @@ async def test_staged_accounts(client: DiscourseClient, forum: FakeForum, name: 
     assert forum.seen == [("GET", f"/u/{name}.json", BOT)]
 
 
+async def test_groups_of_an_account_and_none_of_one_that_is_not_shown(client: DiscourseClient) -> None:
+    assert await client.groups_of("zoe") == {"experts", "trust_level_0", "trust_level_1"}
+    assert await client.groups_of("nobody") == frozenset()
+
+
 @pytest.mark.parametrize(
     "fault",
     [
@@ -342,9 +358,10 @@ async def test_json_of_another_shape_is_read_again_later(client: DiscourseClient
     for read in (
         lambda: client.public_post(PostId(100)),
         lambda: client.public_topic(TopicId(10)),
-        lambda: client.public_posts_of(TopicId(10)),
+        lambda: client.public_thread(TopicId(10)),
         lambda: client.our_reply_to(PostId(100)),
         lambda: client.is_staged("zoe"),
+        lambda: client.groups_of("zoe"),
     ):
         forum.faults.append(answer(200, content))
         with pytest.raises(Transient):

@@ -252,6 +252,7 @@ class Row:
     trace: Trace | None = None
     outcome: Outcome | None = None
     reply_number: int | None = None
+    category_id: CategoryId | None = None
 
 
 @dataclass
@@ -293,10 +294,24 @@ class MemoryLedger:
     async def record_skip(self, post: Post, reason: SkipReason, *, now: datetime) -> None:
         self.skips.append((post.id, reason))
 
-    async def recent(self, *, user_id: UserId | None, topic_id: TopicId, since: datetime) -> RecentAnswers:
+    async def place(self, post_id: PostId, category_id: CategoryId) -> None:
+        self.rows[post_id].category_id = category_id
+
+    async def recent(
+        self,
+        *,
+        user_id: UserId | None,
+        topic_id: TopicId,
+        category_id: CategoryId | None = None,
+        since: datetime,
+    ) -> RecentAnswers:
         rows = [row for row in self.rows.values() if row.claimed_at >= since]
-        by_member = sum(row.post.user_id == user_id for row in rows)
-        return RecentAnswers(by_member, sum(row.post.topic_id == topic_id for row in rows), len(rows))
+        return RecentAnswers(
+            by_member=sum(row.post.user_id == user_id for row in rows),
+            in_topic=sum(row.post.topic_id == topic_id for row in rows),
+            overall=len(rows),
+            in_category=sum(row.category_id == category_id for row in rows),
+        )
 
     async def help_given(self, topic_id: TopicId) -> bool:
         return any(
@@ -321,6 +336,7 @@ class FakeForum:
     posts: dict[PostId, Post]
     topics: dict[TopicId, Topic]
     staged: frozenset[str] = frozenset()
+    groups: dict[str, frozenset[str]] = field(default_factory=dict)
     meets: list[ArianeError] = field(default_factory=list)
     """Raised by the next calls of `reply`, in turn; an Unsure after the reply was stored."""
     remembers: bool = True
@@ -338,6 +354,9 @@ class FakeForum:
 
     async def is_staged(self, username: str) -> bool:
         return username in self.staged
+
+    async def groups_of(self, username: str) -> frozenset[str]:
+        return self.groups.get(username, frozenset())
 
     async def our_reply_to(self, post_id: PostId) -> CreatedReply | None:
         found = [n for n, (asked, _) in enumerate(self.replies) if asked == post_id]

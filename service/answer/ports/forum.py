@@ -36,6 +36,10 @@ class Forum(Protocol):
 
     async def is_staged(self, username: str) -> bool: ...
 
+    async def groups_of(self, username: str) -> frozenset[str]:
+        """The names of a member's groups, as far as the forum shows them."""
+        ...
+
     async def reply(self, *, topic_id: TopicId, post_number: int, raw: str) -> CreatedReply:
         """Post `raw` as a reply to that post. Raises Unsure when the forum may have stored it."""
         ...

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from service.domain import Outcome, Post, PostId, Result, SkipReason, TopicId, Trace, UserId
+from service.domain import CategoryId, Outcome, Post, PostId, Result, SkipReason, TopicId, Trace, UserId
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ class RecentAnswers:
     by_member: int
     in_topic: int
     overall: int
+    in_category: int = 0
 
 
 class Ledger(Protocol):
@@ -73,6 +74,17 @@ class Ledger(Protocol):
         """Store a trace that says why this post got no answer (without its text)."""
         ...
 
-    async def recent(self, *, user_id: UserId | None, topic_id: TopicId, since: datetime) -> RecentAnswers: ...
+    async def place(self, post_id: PostId, category_id: CategoryId) -> None:
+        """Note the category that a claimed post stands in, which its topic tells."""
+        ...
+
+    async def recent(
+        self,
+        *,
+        user_id: UserId | None,
+        topic_id: TopicId,
+        category_id: CategoryId | None = None,
+        since: datetime,
+    ) -> RecentAnswers: ...
     async def help_given(self, topic_id: TopicId) -> bool: ...
     async def is_own_reply(self, topic_id: TopicId, post_number: int) -> bool: ...
