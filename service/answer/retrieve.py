@@ -39,11 +39,11 @@ class _Asked:
 async def retrieve(
     question: Question, embedder: QueryEmbedder, search: Search, settings: RetrievalSettings, trace: Trace
 ) -> list[Candidate]:
-    """The best post of at most `candidates` topics, best fused rank first; without the embedder, by keywords alone.
+    """The best post of at most `candidates` topics, best fused rank first; without vectors, by keywords alone.
 
-    A condensed question is searched, and so is the message alone, whose ranks count for `message_percent`; posts are
-    then chosen and scored by the condensed one. Sets the trace's mode and queries. Raises Transient when the index
-    can't be searched.
+    Whether any post has a vector, the channels tell that look for them. A condensed question is searched, and so is the
+    message alone, whose ranks count for `message_percent`; posts are then chosen and scored by the condensed one. Sets
+    the trace's mode and queries. Raises Transient when the index can't be searched.
     """
     trace.queries = list(question.queries)
     by_vector = bool(BY_VECTOR.intersection(settings.channels))
@@ -75,6 +75,10 @@ async def retrieve(
         dict(zip(settings.channels, found[start : start + channels], strict=True))
         for start in range(0, len(found), channels)
     ]
+    if given[0] is not None and not any(ranking.get(channel) for ranking in rankings for channel in BY_VECTOR):
+        nothing = Transient(f"no post that may answer has a vector of {embedder.profile.name} yet")
+        trace.mode = Mode.KEYWORD
+        trace.notes.append(went_without("vectors", nothing))
     fused = fuse(rankings[0], settings.weights, k=settings.rrf_k)
     for of_message in rankings[1:]:
         fused = _raised(fused, fuse(of_message, settings.weights, k=settings.rrf_k), settings.message_percent / 100)

@@ -211,6 +211,17 @@ async def test_without_the_embedder_keywords_serve(fault: ArianeError) -> None:
     assert (trace.mode, trace.notes) == (Mode.KEYWORD, ["embedder_down"])
 
 
+async def test_where_nothing_has_a_vector_keywords_serve_and_are_judged_as_such() -> None:
+    trace = Trace()
+    found = await retrieve(QUESTION, FakeEmbedder(), FakeSearch([], [candidate(2)]), SETTINGS, trace)
+    assert [one.post_id for one in found] == [2]
+    assert (trace.mode, trace.notes) == (Mode.KEYWORD, ["vectors_down"])
+    by_topic = Trace()
+    search = TopicSearch([], [candidate(2)], topics={Channel.FIRST_POST: hits(102)})
+    await retrieve(QUESTION, FakeEmbedder(), search, SETTINGS, by_topic)
+    assert (by_topic.mode, by_topic.notes) == (Mode.RERANKED, [])
+
+
 async def test_a_question_of_stop_words_asks_no_keywords() -> None:
     class NoKeywords(FakeSearch):
         async def keyword_posts(self, lexemes: object, limit: int, *, exclude_from: object = None) -> list[Candidate]:
