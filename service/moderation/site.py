@@ -14,13 +14,16 @@ from service.moderation import sign_in
 from service.moderation.access import API, SAFE, NotSignedIn, own_form, own_origin, signed_in
 from service.moderation.desk import Desk
 from service.moderation.layout import Entry, page, path_of
-from service.moderation.pages import home
+from service.moderation.pages import flags, home
 from service.telemetry import fault, log
 
-PAGES: tuple[tuple[Entry, APIRouter], ...] = ((Entry("home", "/"), home.router),)
+PAGES: tuple[tuple[Entry, APIRouter], ...] = (
+    (Entry("home", "/"), home.router),
+    (Entry("flags", "/flags"), flags.router),
+)
 """The navigation in its order, each line with the routes behind it."""
 
-APIS: tuple[APIRouter, ...] = ()
+APIS: tuple[APIRouter, ...] = (flags.api,)
 """What scripts and programs call, under /api/, with the session of a moderator."""
 
 Headers = tuple[tuple[bytes, bytes], ...]
