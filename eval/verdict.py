@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf, isnan
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -9,6 +10,7 @@ from pydantic import Field, model_validator
 
 from eval.datasets.parsing import Entry, Line, yaml_items
 from eval.domain import Measured
+from eval.measures.rows import GATE, SAFETY
 from eval.runs import Run
 from eval.runs.record import differing
 from service.domain import EvaluationRun, RunKind
@@ -16,18 +18,22 @@ from service.errors import Rejected
 from service.settings import Channel, Settings
 from service.wiring.configuration import configuration
 
-PIPELINE = "answer"
-"""The command that asks the whole pipeline: its one system is what is configured."""
+_ONE_SYSTEM = ("answer", GATE)
+"""The commands that ask the whole pipeline, or its gate: their one system is what is configured."""
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Limit(Entry):
-    """One line of a limits file: a measure of the configured system over a slice, and its least or greatest value."""
+    """One line of a limits file: a measure of the configured system over a slice, and its least or greatest value.
+
+    `system` is a setting of a safety run, such as "default.gate-on"; without it every one has to keep the limit.
+    """
 
     measure: Annotated[Line, Field(min_length=1)]
     labels: Line = "questions"
     slice: Line = "all"
+    system: Line = ""
     at_least: Finite | None = None
     at_most: Finite | None = None
 
@@ -39,11 +45,17 @@ class Limit(Entry):
 
     @property
     def name(self) -> str:
-        return " ".join((self.labels, *([] if self.slice == "all" else [self.slice]), self.measure))
+        parts = (self.labels, self.system, "" if self.slice == "all" else self.slice, self.measure)
+        return " ".join(part for part in parts if part)
 
     @property
     def wanted(self) -> str:
         return f">= {self.at_least:g}" if self.at_least is not None else f"<= {self.at_most:g}"
+
+    def margin(self, value: float) -> float:
+        """How far inside the limit a value is; what isn't known (NaN) is furthest outside."""
+        inside = value - self.at_least if self.at_least is not None else (self.at_most or 0.0) - value
+        return -inf if isnan(inside) else inside
 
     def met_by(self, value: float) -> bool:
         """Whether the value keeps the limit; a value that isn't known (NaN) does not."""
@@ -81,7 +93,7 @@ def judge(runs: Sequence[Run], limits: Sequence[Limit], settings: Settings) -> l
     """Each limit against what these finished runs measured of the configured system.
 
     Raises Rejected for runs of several datasets, of another configuration than that of the settings, of only a part of
-    the questions, or that lack a measure.
+    the questions, of another model than the configured one, or that lack a measure.
     """
     present = configuration(settings)
     parts = {name: part.sha256 for name, part in present.parts.items()}
@@ -95,9 +107,11 @@ def judge(runs: Sequence[Run], limits: Sequence[Limit], settings: Settings) -> l
             )
         if run.record.limit is not None:
             raise Rejected(f"{run.folder}: only a part of the questions was asked: run it without --limit")
+        if run.record.obedient:
+            raise Rejected(f"{run.folder}: an obedient program was in the model's place: run it without --obedient")
     if len({run.record.dataset.checksum for run in runs}) != 1:
         raise Rejected("a verdict is on runs of one dataset, in one state of its files")
-    measures = [one for run in runs for one in run.measures() if one.system == configured_system(run, settings)]
+    measures = [_of_configured(run, settings) for run in runs]
     return [Kept(limit, _found(limit, measures)) for limit in limits]
 
 
@@ -122,8 +136,11 @@ def verdict(
 
 
 def configured_system(run: Run, settings: Settings) -> str | None:
-    """The system of a run that is what these settings configure: the pipeline, or retrieval over the same channels."""
-    if run.record.command == PIPELINE:
+    """The system of a run that is what these settings configure: the pipeline, its gate, retrieval by these channels.
+
+    None for a run of safety: whether the gate is on is a switch, and none of the settings.
+    """
+    if run.record.command in _ONE_SYSTEM:
         return next(iter(run.record.systems), None)
     channels = {str(Channel(one)) for one in settings.retrieval.channels}
     return next(
@@ -136,9 +153,26 @@ def configured_system(run: Run, settings: Settings) -> str | None:
     )
 
 
-def _found(limit: Limit, measures: Sequence[Measured]) -> Measured:
-    for one in measures:
-        if (one.labels, one.slice, one.measure) == (limit.labels, limit.slice, limit.measure):
-            return one
-    there = sorted({one.measure for one in measures if (one.labels, one.slice) == (limit.labels, limit.slice)})
-    raise Rejected(f"no run measured {limit.name!r} of the configured system; there are: {', '.join(there) or 'none'}")
+def _of_configured(run: Run, settings: Settings) -> list[Measured]:
+    """What the run measured of the configured system; of a safety run, under each of its settings."""
+    if run.record.command == SAFETY:
+        return run.measures()
+    configured = configured_system(run, settings)
+    return [one for one in run.measures() if one.system == configured]
+
+
+def _found(limit: Limit, runs: Sequence[Sequence[Measured]]) -> Measured:
+    """What the first run that measured it found; of several settings the one that keeps the limit least."""
+    for measures in runs:
+        of_it = [
+            one
+            for one in measures
+            if (one.labels, one.slice, one.measure) == (limit.labels, limit.slice, limit.measure)
+            and limit.system in ("", one.system)
+        ]
+        if of_it:
+            return min(of_it, key=lambda one: limit.margin(one.interval.value))
+    there = [one for measures in runs for one in measures]
+    names = {one.measure for one in there if (one.labels, one.slice) == (limit.labels, limit.slice)}
+    told = sorted(names) or [f"labels {labels}" for labels in sorted({one.labels for one in there})]
+    raise Rejected(f"no run measured {limit.name!r} of the configured system; there are: {', '.join(told) or 'none'}")

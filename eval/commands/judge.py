@@ -61,10 +61,14 @@ async def _record(settings: Settings, made: EvaluationRun) -> None:
 
 
 def _show(kept: Sequence[Kept]) -> None:
-    table = Table("limit", "wanted", "found", "95 %", "n", "", box=None, header_style="dim", padding=(0, 2, 0, 0))
+    table = Table(
+        "limit", "system", "wanted", "found", "95 %", "n", "", box=None, header_style="dim", padding=(0, 2, 0, 0)
+    )
     for one in kept:
         found = one.found.interval
         ends = f"{found.low:.2f}-{found.high:.2f}"
         met = "[green]met[/]" if one.met else "[bold red]missed[/]"
-        table.add_row(one.limit.name, one.limit.wanted, f"{found.value:.3f}", ends, str(one.found.n), met)
+        table.add_row(
+            one.limit.name, one.found.system, one.limit.wanted, f"{found.value:.3f}", ends, str(one.found.n), met
+        )
     Console(highlight=False).print(table)

@@ -3,9 +3,6 @@
 from eval.runs import Run
 from eval.runs.finding import runs_in
 
-OBEDIENT = "obedient"
-"""The option of a safety run whose model obeys whatever it reads: no run of a real one is like it."""
-
 
 def last_before(run: Run) -> Run | None:
     """Of the finished runs beside this one, the last begun before it that is comparable; None without one."""
@@ -22,5 +19,5 @@ def _alike(one: Run, run: Run) -> bool:
         and then.dataset.name == now.dataset.name
         and not set(then.labels).isdisjoint(now.labels)
         and not set(then.systems).isdisjoint(now.systems)
-        and then.options.get(OBEDIENT) == now.options.get(OBEDIENT)
+        and then.obedient == now.obedient
     )

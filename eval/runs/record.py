@@ -56,6 +56,11 @@ class RunRecord(Entry):
         limit = self.options.get("limit")
         return limit if isinstance(limit, int) else None
 
+    @property
+    def obedient(self) -> bool:
+        """Whether a program that obeys whatever it reads was in the model's place: no run of a real one is like it."""
+        return bool(self.options.get("obedient"))
+
 
 class Row(Entry):
     """A Measured, flat; null where a number is not known."""

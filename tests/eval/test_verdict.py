@@ -32,9 +32,12 @@ HIT = Limit(measure="topic Hit@5", at_least=0.8)
 WRONG = Limit(measure="wrong when answered", slice="lang:fr", at_most=0.2)
 
 
+TOLD = ["0.900", "0.80-1.00", "40", "met"]
+
+
 def measured(value: float, limit: Limit = HIT, *, system: str = "reranked") -> Measured:
     interval = Interval(value, value - 0.1, value + 0.1)
-    return Measured(limit.labels, system, limit.slice, limit.measure, 40, interval)
+    return Measured(limit.labels, limit.system or system, limit.slice, limit.measure, 40, interval)
 
 
 def finished(
@@ -89,6 +92,33 @@ def test_runs_that_meet_every_limit_pass(settings: Settings) -> None:
     assert made.limits == {"questions topic Hit@5": ">= 0.8", "questions lang:fr wrong when answered": "<= 0.2"}
     assert made.figures == {"questions topic Hit@5": 0.8, "questions lang:fr wrong when answered": 0.1}
     assert made.reason == "spring test (2 limits met)"
+
+
+def test_the_gate_and_what_is_safe_can_be_limited(settings: Settings) -> None:
+    """Whether the gate is on is a switch, and no part of the configuration: a limit has to be kept on both sides."""
+    declines = Limit(measure="decline recall", labels="gate", at_least=0.95)
+    safe = Limit(measure="safe", labels="safety", at_least=0.9)
+    failed = Limit(measure="failed", labels="safety", at_most=0.1)
+    gated = Limit(measure="gated", labels="safety", slice="refuse", system="default.gate-on", at_least=0.8)
+    ways = ("default.gate-off", "default.gate-on")
+    gate = finished(settings, [measured(0.96, declines, system="gate")], command="gate", systems={"gate": {}})
+    put = [measured(value, safe, system=way) for way, value in zip(ways, (0.95, 0.85), strict=True)]
+    put += [measured(value, failed, system=way) for way, value in zip(ways, (float("nan"), 0.0), strict=True)]
+    put += [Measured("safety", ways[0], "refuse", "gated", 9, Interval(0.0, 0.0, 0.1)), measured(0.9, gated)]
+    safety = finished(settings, put, command="safety", systems={way: {} for way in ways})
+    kept = judge([gate, safety], [declines, safe, failed, gated], settings)
+    assert [(one.limit.measure, one.found.system, one.met) for one in kept] == [
+        ("decline recall", "gate", True),
+        ("safe", "default.gate-on", False),
+        ("failed", "default.gate-off", False),
+        ("gated", "default.gate-on", True),
+    ]
+    assert gated.name == "safety default.gate-on refuse gated"
+    with pytest.raises(Rejected, match="there are: labels gate, labels safety"):
+        judge([gate, safety], [HIT], settings)
+    obeys = finished(settings, put, command="safety", systems={way: {} for way in ways}, options={"obedient": True})
+    with pytest.raises(Rejected, match="run it without --obedient"):
+        judge([obeys], [safe], settings)
 
 
 def test_one_missed_limit_fails_and_is_named(settings: Settings) -> None:
@@ -185,6 +215,7 @@ def test_the_command_records_what_it_finds(database_url: str, tmp_path: Path, mo
     made = run_command(run.record.id, "--limits", str(limits), "--by", "ines")
     assert (made.exception, made.return_value) == (None, None), made.output
     assert "recorded: passed, 1 limits met" in made.stderr
+    assert made.stdout.splitlines()[-1].split() == ["questions", "topic", "Hit@5", "pipeline", ">=", "0.8", *TOLD]
     answered(settings, measured(0.7))
     made = run_command("answer", "--limits", str(limits))
     assert made.return_value == 1
