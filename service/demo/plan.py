@@ -13,12 +13,20 @@ from pydantic import SecretStr
 
 from service.demo.processes import free_ports
 from service.errors import Misconfigured
-from service.settings import DatabaseSettings, ForumSettings, Settings, WebhookSettings, demo_home
+from service.moderation.place import site_of
+from service.settings import (
+    DatabaseSettings,
+    ForumSettings,
+    ModerationSettings,
+    Settings,
+    WebhookSettings,
+    demo_home,
+)
 
 HOST = "127.0.0.1"
 LOCK = "demo.lock"
 SECRETS_FILE = "secrets.json"
-SECRET_NAMES = ("webhook", "bot_key", "member_key")
+SECRET_NAMES = ("webhook", "bot_key", "member_key", "connect")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,7 @@ class Plan:
     webhook_secret: str
     bot_key: str
     member_key: str
+    connect_secret: str
 
     @property
     def forum_url(self) -> str:
@@ -46,6 +55,14 @@ class Plan:
         return f"{self.web_url}/webhooks/discourse"
 
     @property
+    def pages_url(self) -> str:
+        return site_of(self._moderation).url("/")
+
+    @property
+    def _moderation(self) -> ModerationSettings:
+        return ModerationSettings(public_url=self.web_url, connect_secret=SecretStr(self.connect_secret))
+
+    @property
     def state(self) -> Path:
         return self.home / "forum.json"
 
@@ -58,6 +75,7 @@ class Plan:
                 "forum": ForumSettings(base_url=self.forum_url, api_key=key),
                 "webhook": WebhookSettings(secrets=(secret,)),
                 "database": DatabaseSettings(url=SecretStr(database_url)),
+                "moderation": self._moderation,
                 "web": given.web.model_copy(update={"host": HOST, "port": self.web_port}),
                 "worker": given.worker.model_copy(update={"metrics_host": HOST, "metrics_port": self.metrics_port}),
             }
@@ -74,6 +92,7 @@ class Plan:
             "SIMULATOR_WEBHOOK_SECRET": self.webhook_secret,
             "SIMULATOR_API_KEY": self.bot_key,
             "SIMULATOR_MEMBER_KEY": self.member_key,
+            "SIMULATOR_CONNECT_SECRET": self.connect_secret,
         }
 
 
@@ -100,6 +119,7 @@ def make_plan(settings: Settings, *, forum_port: int) -> Plan:
         webhook_secret=kept["webhook"],
         bot_key=kept["bot_key"],
         member_key=kept["member_key"],
+        connect_secret=kept["connect"],
     )
 
 
@@ -117,12 +137,13 @@ def only_demo(home: Path) -> Iterator[None]:
 
 
 def _kept_secrets(path: Path) -> Mapping[str, str]:
-    """The secrets of earlier starts, or new ones that only this user can read."""
-    if not path.exists():
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            json.dump({name: secrets.token_hex(24) for name in SECRET_NAMES}, file)
+    """The secrets of earlier starts, new ones for what had none yet; only this user can read them."""
     try:
-        kept = json.loads(path.read_text())
-        return {name: str(kept[name]) for name in SECRET_NAMES}
-    except (ValueError, KeyError, TypeError) as exc:
+        kept = dict(json.loads(path.read_text())) if path.exists() else {}
+    except (ValueError, TypeError) as exc:
         raise Misconfigured(f"{path} is damaged: delete it and start again") from exc
+    known = {name: str(kept.get(name) or secrets.token_hex(24)) for name in SECRET_NAMES}
+    if known != kept:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            json.dump(known, file)
+    return known

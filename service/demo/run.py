@@ -86,6 +86,9 @@ async def _story(plan: Plan, settings: Settings, out: Console, *, once: bool) ->
             out.print(
                 f"Service {plan.web_url}, worker metrics http://{HOST}:{plan.metrics_port}/metrics", soft_wrap=True
             )
+            out.print(
+                f"Moderators' pages: [bold]{plan.pages_url}[/] (sign in as a member of the staff)", soft_wrap=True
+            )
             out.print(f'From another terminal: ARIANE_HOME={plan.home} {_ariane()} ask "..."', soft_wrap=True)
             out.print("Ctrl-C stops everything.")
             raise (await children.first_to_end()).fault()

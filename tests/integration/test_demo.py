@@ -1,5 +1,6 @@
 """The demo as a newcomer meets it: one answered question, a clean end, nothing left behind, whatever interrupts it."""
 
+import json
 import os
 import re
 import shutil
@@ -21,6 +22,7 @@ from pydantic import SecretStr
 from service.demo.plan import Plan, make_plan
 from service.demo.processes import free_ports
 from service.embedded import stop
+from service.errors import Misconfigured
 from service.settings import Settings, load_settings
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
@@ -205,3 +207,21 @@ def test_the_secrets_stay_and_only_their_owner_reads_them(plan: Plan, tmp_path: 
         plan.webhook_secret,
     )
     assert (plan.home / "secrets.json").stat().st_mode & 0o077 == 0
+
+
+def test_a_demo_of_an_earlier_version_keeps_its_secrets_and_gets_what_is_new(plan: Plan, tmp_path: Path) -> None:
+    file = plan.home / "secrets.json"
+    kept = json.loads(file.read_text())
+    del kept["connect"]
+    file.write_text(json.dumps(kept))
+    again = make_plan(Settings(home=tmp_path), forum_port=0)
+    assert again.webhook_secret == plan.webhook_secret
+    assert again.connect_secret not in {"", plan.connect_secret}
+    assert make_plan(Settings(home=tmp_path), forum_port=0).connect_secret == again.connect_secret
+
+
+@pytest.mark.parametrize("content", ["[1]", "{", '"x"'])
+def test_damaged_secrets_say_so(plan: Plan, tmp_path: Path, content: str) -> None:
+    (plan.home / "secrets.json").write_text(content)
+    with pytest.raises(Misconfigured, match=r"secrets\.json is damaged"):
+        make_plan(Settings(home=tmp_path), forum_port=0)
