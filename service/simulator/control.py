@@ -6,7 +6,8 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Depends, Request
 
-from service.simulator.model import Change, Event
+from service.simulator.model import Change, Event, Member
+from service.simulator.moderation import asked_for, carry_out
 from service.simulator.refusals import Refusal, forbidden, not_found
 from service.simulator.rights import readable_posts, sees_topic
 from service.simulator.room import Room, current_member, room, sent_values
@@ -15,6 +16,7 @@ from service.simulator.switches import switch_from_json
 from service.simulator.waiting import is_waiting
 from service.simulator.webhooks import Delivery, Webhooks
 
+SYSTEM = Member(-1, "system", "system", moderator=True, admin=True)
 Here = Annotated[Room, Depends(room)]
 
 
@@ -110,6 +112,23 @@ async def approve(pending_id: int, here: Here) -> Json:
     if waiting is None:
         raise not_found()
     return created_post(here.forum, here.desk.approve(pending_id), waiting.member)
+
+
+@router.post("/moderate")
+async def moderate(request: Request, here: Here) -> Json:
+    """Do what a moderator does: `{"deed": "move", "target": 17, "value": "12"}`; moderation.Deed has the deeds."""
+    try:
+        deed, target, value = asked_for(await sent_values(request))
+        carry_out(here.forum, deed, target, value, by=_staff(here), now=here.desk.clock())
+    except KeyError as exc:
+        raise not_found() from exc
+    except ValueError as exc:
+        raise Refusal(422, {"errors": [str(exc)]}) from exc
+    return {"success": "OK"}
+
+
+def _staff(here: Room) -> Member:
+    return next((member for member in here.forum.members.values() if member.staff), SYSTEM)
 
 
 @router.get("/topics/{topic_id}/state.json")

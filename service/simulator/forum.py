@@ -53,15 +53,14 @@ class Forum:
         self._by_name: dict[str, int] = {}
         self._streams: dict[int, list[int]] = {}
 
-    # reading
-
     def member(self, username: str) -> Member | None:
         found = self._by_name.get(fold(username))
         return None if found is None else self.members[found]
 
     def stream(self, topic_id: int) -> list[Post]:
         """All posts of a topic by number, deleted ones included."""
-        return [self.posts[i] for i in self._streams.get(topic_id, [])]
+        posts = [self.posts[i] for i in self._streams.get(topic_id, [])]
+        return sorted(posts, key=lambda post: post.number)  # one that was moved has an older id than others
 
     def at(self, topic_id: int, number: int) -> Post | None:
         return next((p for p in self.stream(topic_id) if p.number == number), None)
@@ -92,8 +91,6 @@ class Forum:
     def cook(self, raw: str, topic_id: int | None = None) -> Cooked:
         return cook(raw, self, topic_id=topic_id)
 
-    # filling
-
     def new_id(self, kind: str) -> int:
         self.last_ids[kind] = self.last_ids.get(kind, 0) + 1
         return self.last_ids[kind]
@@ -122,8 +119,6 @@ class Forum:
         """Cook every post anew: mentions and quotes can name what came later."""
         for post in list(self.posts.values()):
             self.posts[post.id] = replace(post, cooked=self.cook(post.raw, post.topic_id).html)
-
-    # posting
 
     def create_topic(
         self, by: Author, *, title: str, category_id: int, raw: str, tags: Iterable[str] = (), lang: str = "en"
@@ -158,7 +153,7 @@ class Forum:
         )
         self.add(post, replace(topic, next_number=topic.next_number + 1, updated_at=by.now))
         told = self._notify(post, cooked, before=None)
-        self._announce(*first, Change(Event.POST_CREATED, post.id), *told)
+        self.announce(*first, Change(Event.POST_CREATED, post.id), *told)
         return post
 
     def _notify(self, post: Post, cooked: Cooked, *, before: Cooked | None) -> list[Change]:
@@ -185,8 +180,6 @@ class Forum:
         category = self.categories.get(self.topics[post.topic_id].category_id or 0)
         return post.post_type == WHISPER or category is None or category.read_restricted
 
-    # changing
-
     def edit_post(self, post_id: int, *, raw: str, now: datetime) -> Post:
         """Replace the text; members mentioned for the first time are notified."""
         old = self.posts[post_id]
@@ -195,51 +188,62 @@ class Forum:
         self.add(post)
         before = self.cook(old.raw, old.topic_id)
         told = self._notify(post, cooked, before=before)
-        self._announce(Change(Event.POST_EDITED, post_id), *told)
+        self.announce(Change(Event.POST_EDITED, post_id), *told)
         return post
 
     def update_topic(self, topic: Topic, *, now: datetime) -> Topic:
         """Keep a topic with new title, category, tags or status: topic_edited alone (docs/discourse, section 3)."""
         topic = replace(topic, slug=slugify(topic.title), updated_at=now)
         self.add(topic)
-        self._announce(Change(Event.TOPIC_EDITED, topic.id))
+        self.announce(Change(Event.TOPIC_EDITED, topic.id))
         return topic
 
     def hide_post(self, post_id: int, *, hidden: bool, now: datetime) -> None:
         """What flags do: nothing is announced (docs/discourse, section 3)."""
         self.add(replace(self.posts[post_id], hidden=hidden, updated_at=now))
-        self._announce()
+        self.announce()
 
     def delete_post(self, by: Author, post_id: int) -> None:
-        """Delete a post; an author's own delete leaves a stub first; the first post takes its topic with it."""
+        """Delete a post; an author's own delete leaves a stub first; the first post takes its topic with it.
+
+        Neither this nor its undoing touches `updated_at`, as in Discourse.
+        """
         post = self.posts[post_id]
         if post.number == 1:
             topic = self.topics[post.topic_id]
-            self.add(replace(post, deleted_at=by.now, updated_at=by.now), replace(topic, deleted_at=by.now))
-            self._announce(Change(Event.POST_DESTROYED, post_id), Change(Event.TOPIC_DESTROYED, topic.id))
+            self.add(replace(post, deleted_at=by.now), replace(topic, deleted_at=by.now))
+            self.announce(Change(Event.POST_DESTROYED, post_id), Change(Event.TOPIC_DESTROYED, topic.id))
             return
         if by.member.id == post.user_id and not by.member.staff:
             post = replace(post, raw=STUB, cooked=self.cook(STUB).html, user_deleted=True, version=post.version + 1)
-            self.add(replace(post, updated_at=by.now))
-            self._announce(Change(Event.POST_EDITED, post_id))
-        self.add(replace(post, deleted_at=by.now, updated_at=by.now))
-        self._announce(Change(Event.POST_DESTROYED, post_id))
+            post = replace(post, updated_at=by.now)
+            self.add(post)
+            self.announce(Change(Event.POST_EDITED, post_id))
+        self.add(replace(post, deleted_at=by.now))
+        self.announce(Change(Event.POST_DESTROYED, post_id))
 
     def recover_post(self, post_id: int, *, now: datetime) -> None:
-        post = replace(self.posts[post_id], deleted_at=None, user_deleted=False, updated_at=now)
+        post = replace(self.posts[post_id], deleted_at=None, user_deleted=False)
         self.add(post)
         changes = [Change(Event.POST_RECOVERED, post_id)]
         if post.number == 1:
             self.add(replace(self.topics[post.topic_id], deleted_at=None, updated_at=now))
             changes.append(Change(Event.TOPIC_RECOVERED, post.topic_id))
-        self._announce(*changes)
+        self.announce(*changes)
+
+    def place(self, post: Post) -> None:
+        """Put a post that is known into another topic, or under another number, as it is, without announcing it."""
+        self._streams[self.posts[post.id].topic_id].remove(post.id)
+        self._streams.setdefault(post.topic_id, []).append(post.id)
+        self.posts[post.id] = post
 
     def set_category(self, category: Category) -> None:
         """Make or change a category."""
         event = Event.CATEGORY_UPDATED if category.id in self.categories else Event.CATEGORY_CREATED
         self.add(category)
-        self._announce(Change(event, category.id))
+        self.announce(Change(event, category.id))
 
-    def _announce(self, *changes: Change) -> None:
+    def announce(self, *changes: Change) -> None:
+        """Tell the listeners; without a change, only that something is to be kept."""
         for listener in self.listeners:
             listener(changes)

@@ -12,14 +12,17 @@ from service.simulator import views
 from service.simulator.control import local_only, same_site
 from service.simulator.listings import listed_topics
 from service.simulator.model import Member, Topic
-from service.simulator.refusals import not_found, not_logged_in
+from service.simulator.moderation import Deed, asked_for, carry_out
+from service.simulator.refusals import Refusal, forbidden, not_found, not_logged_in
 from service.simulator.rights import may_reply, readable_posts, sees_topic
-from service.simulator.room import Room, current_member, room
+from service.simulator.room import Room, current_member, room, sent_values
 from service.simulator.sites import found_posts, seen_categories
 from service.simulator.waiting import is_waiting
 
 PER_PAGE = 40
 NOTHING: Mapping[str, str] = {}
+TOPIC_DEEDS = (Deed.RETITLE, Deed.TAG, Deed.RECATEGORISE, Deed.MERGE, Deed.UNLIST, Deed.LIST)
+TOPIC_DEEDS += (Deed.CLOSE, Deed.OPEN, Deed.ARCHIVE, Deed.UNARCHIVE)
 Here = Annotated[Room, Depends(room)]
 router = APIRouter(dependencies=[Depends(local_only), Depends(same_site)], include_in_schema=False)
 _TEMPLATES = Environment(
@@ -143,6 +146,7 @@ def topic_page(
         waiting=is_waiting(here, topic),
         may_reply=me is None or may_reply(forum, me, topic),
         answered=answered,
+        deeds=TOPIC_DEEDS if me and me.staff else (),
         raw=raw,
         fault=fault,
     )
@@ -172,3 +176,17 @@ async def topic_at(
     slug: str, topic_id: int, number: int, request: Request, here: Here, reply_to: int | None = None
 ) -> HTMLResponse:
     return topic_page(request, here, _topic(here, topic_id), wanted=number, reply_to=reply_to)
+
+
+@router.post("/t/{topic_id}/moderate")
+async def moderate(topic_id: int, request: Request, here: Here) -> RedirectResponse:
+    """A moderator's form on a topic's page: a deed on one of its posts, or on itself."""
+    me, topic, fields = me_or_refuse(request, here), _topic(here, topic_id), await sent_values(request)
+    if not me.staff:
+        raise forbidden()
+    try:
+        deed, target, value = asked_for(fields)
+        carry_out(here.forum, deed, target, value, by=me, now=here.desk.clock())
+    except (KeyError, ValueError) as exc:
+        raise Refusal(422, {"errors": [f"This can't be done: {exc}"]}) from exc
+    return RedirectResponse(here.forum.topic_url(topic), 303)

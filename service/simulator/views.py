@@ -76,6 +76,8 @@ class PostView:
     notes: tuple[str, ...]
     mine: bool
     wanted: bool
+    hidden: bool
+    staff: bool
 
 
 def when(at: datetime, now: datetime) -> When:
@@ -163,4 +165,6 @@ def post_view(
         notes=tuple(_notes(post)),
         mine=reader is not None and (reader.id == post.user_id or is_staff(reader)),
         wanted=post.number == wanted,
+        hidden=post.hidden,
+        staff=is_staff(reader),
     )
