@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -66,8 +67,7 @@ def command(
         return
     if folder is None or out is None:
         raise click.UsageError("--dataset and --out are needed")
-    if not out.resolve().parent.is_dir():
-        raise Rejected(f"{out}: there is no folder {out.resolve().parent}")
+    _check_writable(out)
     _calibrate(settings, folder, name, Labels(labels), limits, out, seed, repeats, as_json=as_json)
 
 
@@ -188,6 +188,18 @@ def _prove(limits: "Limits", *, as_json: bool) -> None:
         click.echo(json.dumps({"command": COMMAND, "synthetic": [proof_row(one) for one in proofs]}))
     else:
         show_proofs(proofs, limits, Console(highlight=False, width=WIDTH))
+
+
+def _check_writable(out: Path) -> None:
+    """Raises Rejected where the file can't be written: now, and not after all the work."""
+    try:
+        if out.is_dir():  # "" too, which click takes for no folder
+            raise Rejected(f"{out}: a folder, and no file to write")
+        if not out.resolve().parent.is_dir():
+            raise Rejected(f"{out}: there is no folder {out.resolve().parent}")
+        NamedTemporaryFile(dir=out.resolve().parent, prefix=f"{out.name}.").close()
+    except OSError as exc:
+        raise Rejected(f"{out}: can't be written: {exc.strerror}") from exc
 
 
 def _write(path: Path, text: str) -> None:

@@ -60,27 +60,41 @@ class Made:
 async def draft_dataset(at: Answering, order: Order, progress: Progress) -> Made:
     """Write the dataset, whole or not at all.
 
-    Raises Rejected where a dataset is already or on a bad archive, Misconfigured on an empty index.
+    Raises Rejected where a dataset is or none can be made, or on a bad archive, Misconfigured on an empty index.
     """
     check_free(order.out)
-    part = order.out.with_name(f"{order.out.name}.part")
+    out = order.out.resolve()
+    part = out.with_name(f"{out.name}.part")
     shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
+    try:
+        part.mkdir(parents=True)
+    except OSError as exc:
+        raise _unwritable(order.out, exc) from exc
     try:
         made = await _draft(at, order, part, progress)
-        order.out.mkdir(exist_ok=True)
+        out.mkdir(exist_ok=True)
         for file in part.iterdir():
-            file.rename(order.out / file.name)
+            file.rename(out / file.name)
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return made
 
 
 def check_free(folder: Path) -> None:
-    """Raises Rejected when the folder has a file of a dataset: nobody's judgements are written over."""
-    for name in (*KNOWN_FILES, MANIFEST):
-        if (folder / name).exists():
-            raise Rejected(f"{folder / name} is there already: choose another folder by --out")
+    """Raises Rejected when the folder has a file of a dataset, or is none: nobody's judgements are written over."""
+    try:
+        there = [name for name in (*KNOWN_FILES, MANIFEST) if (folder / name).exists()]
+        usable = folder.resolve().name and (folder.is_dir() or not folder.exists())
+    except OSError as exc:
+        raise _unwritable(folder, exc) from exc
+    if there:
+        raise Rejected(f"{folder / there[0]} is there already: choose another folder by --out")
+    if not usable:
+        raise Rejected(f"{folder}: no folder for a dataset: choose another by --out")
+
+
+def _unwritable(folder: Path, exc: OSError) -> Rejected:
+    return Rejected(f"{folder}: can't be written: {exc.strerror}: choose another folder by --out")
 
 
 async def _draft(at: Answering, order: Order, folder: Path, progress: Progress) -> Made:

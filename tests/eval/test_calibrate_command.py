@@ -275,7 +275,7 @@ def test_a_wrong_use_is_told(arguments: list[str], said: str) -> None:
 def test_a_run_that_does_not_fit_is_refused(dataset: Path, settings: Settings, tmp_path: Path, run: Run) -> None:
     out = tmp_path / "p.yml"
 
-    def refused(name: str, *, folder: Path = dataset, out: Path = out) -> str:
+    def refused(name: str, *, folder: Path = dataset, out: Path | str = out) -> str:
         done = calibrate("--dataset", folder, "--run", name, "--out", out)
         assert isinstance(done.exception, Rejected), done.output
         return str(done.exception)
@@ -284,5 +284,7 @@ def test_a_run_that_does_not_fit_is_refused(dataset: Path, settings: Settings, t
     assert "other models" in refused(write_run(dataset, settings, reranker="other").record.id)
     assert "not a finished run" in refused(write_run(dataset, settings, finished=False).record.id)
     assert "there is no folder" in refused(run.record.id, out=tmp_path / "nowhere" / "p.yml")
+    assert "a folder, and no file" in refused(run.record.id, out="")
+    assert "can't be written: File name too long" in refused(run.record.id, out=tmp_path / ("x" * 300))
     assert "another dataset" in refused(run.record.id, folder=write_dataset(tmp_path, questions()[1:]))
     assert not out.exists()

@@ -317,6 +317,13 @@ def test_the_command_writes_over_nothing(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "plot", questions__yml=[ASKED])
     result = CliRunner().invoke(command, ["--from-forum", "--out", str(folder)])
     assert isinstance(result.exception, Rejected) and "questions.yml is there already" in str(result.exception)
+    for out, said in (
+        ("/", "no folder for a dataset"),
+        (str(folder / "questions.yml"), "no folder for a dataset"),
+        (str(tmp_path / ("x" * 300)), "can't be written: File name too long"),
+    ):
+        result = CliRunner().invoke(command, ["--from-forum", "--out", out])
+        assert isinstance(result.exception, Rejected) and said in str(result.exception)
     for arguments in ([], ["--from-forum", "--manifest", str(folder)]):
         assert CliRunner().invoke(command, arguments).exit_code == 2
 

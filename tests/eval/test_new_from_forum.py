@@ -178,10 +178,20 @@ async def test_a_draft_is_written_whole_or_not_at_all(at: Answering, empty: Answ
     broken.write_text("{}\n")
     with pytest.raises(Rejected, match="line 1"):
         await draft(at, tmp_path / "plot", archive=broken)
+    with pytest.raises(Rejected, match="can't be written: Not a directory: choose another"):
+        await draft(at, broken / "plot")
     assert names_in(tmp_path) == {"broken.jsonl"}
     await draft(at, tmp_path / "plot")
     with pytest.raises(Rejected, match="is there already"):
         await draft(at, tmp_path / "plot")
+
+
+async def test_a_draft_can_be_written_where_one_stands(
+    at: Answering, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = await draft(at, Path())
+    assert made.manifest.name == tmp_path.name and "questions.yml" in names_in(tmp_path)
 
 
 async def test_without_vectors_there_is_no_file_of_them(at: Answering, tmp_path: Path) -> None:
