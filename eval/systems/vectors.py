@@ -5,6 +5,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 
@@ -58,7 +59,7 @@ class QueryVectors:
         known = read_vector(path, self.profile.dimensions)
         if known is None:
             known = await self._embedder.embed_query(text)
-            _write(path, known)
+            write_vector(path, known)
         return known
 
 
@@ -75,8 +76,9 @@ def read_vector(path: Path, dimensions: int) -> Vector | None:
     return vector if unit else None
 
 
-def _write(path: Path, vector: Vector) -> None:
-    beside = path.with_suffix(".part")
+def write_vector(path: Path, vector: Vector) -> None:
+    """Write the file whole or not at all; runs side by side may write the same one."""
+    beside = path.with_suffix(f".{uuid4().hex}.part")
     with beside.open("wb") as file:
         np.lib.format.write_array(file, np.asarray(vector, dtype=np.float32), allow_pickle=False)
     beside.replace(path)

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
+from typing import IO, Any, cast
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from eval.systems.documents import Documents
 from eval.systems.production import Parts, Production
 from eval.systems.search import CaseSearch, SharedSearch
 from eval.systems.system import DEPTH, System
-from eval.systems.vectors import read_vector
+from eval.systems.vectors import read_vector, write_vector
 from service.domain import Candidate, EmbeddingProfile, IndexKind, TopicHit, TopicId, Vector
 from service.errors import Rejected, Transient
 from service.settings import Channel, RetrievalSettings
@@ -259,6 +259,23 @@ async def test_a_damaged_vector_is_made_anew(tmp_path: Path) -> None:
     await QueryVectors(again, tmp_path).embed_query("a")
     assert again.texts == ["a"]
     assert read_vector(path, 2) is not None
+
+
+def test_two_runs_may_write_a_vector_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, vector = tmp_path / "a.npy", np.array([0.6, 0.8], dtype=np.float32)
+    write_array = np.lib.format.write_array
+
+    def meanwhile(file: IO[bytes], array: Vector, **options: Any) -> None:
+        """The other run writes its own, whole, while this one's file is open."""
+        monkeypatch.undo()
+        write_vector(path, vector)
+        write_array(file, array, **options)
+
+    monkeypatch.setattr(np.lib.format, "write_array", meanwhile)
+    write_vector(path, vector)
+    known = read_vector(path, 2)
+    assert known is not None and known.tolist() == vector.tolist()
+    assert list(tmp_path.iterdir()) == [path]
 
 
 async def test_profiles_never_share_vectors(tmp_path: Path) -> None:
