@@ -38,7 +38,7 @@ async def _timed(ask: Callable[[], Coroutine[Any, Any, T]]) -> Searched[T]:
 
 @dataclass(slots=True)
 class CaseSearch:
-    """Matches `service.answer.ports.Search`, for one case and the post that it excludes; keeps the time of each call.
+    """Matches `service.answer.ports.Search`, for one case and the post that it excludes; adds up the time of each stage.
 
     A case that excludes a post is asked without `exclude_from`: the topic channels raise ValueError for both.
     Posts are looked for DEPTH deep at once, and one deeper for the one that is left out: each system gets as many of
@@ -133,7 +133,7 @@ class CaseSearch:
 
     async def _asked(self, stage: str, key: object, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
         searched = await self.shared.memory.once((stage, key), lambda: _timed(ask))
-        self.timings_ms[stage] = searched.ms
+        self.timings_ms[stage] = self.timings_ms.get(stage, 0.0) + searched.ms
         return searched.found
 
     def _kept(self, found: Sequence[Candidate], limit: int) -> list[Candidate]:

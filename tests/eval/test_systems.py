@@ -212,6 +212,15 @@ async def test_an_exact_search_is_asked_once_and_an_approximate_one_for_each_dep
         assert counting.asked == expected
 
 
+async def test_the_times_of_both_queries_of_a_follow_up_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 1.0, 10.0, 12.0])
+    monkeypatch.setattr("eval.systems.search.perf_counter", lambda: next(clock))
+    search = CaseSearch(SharedSearch(store(FakeSearch())), None)
+    for lexemes in (["winter"], ["winter", "tomato"]):
+        await search.keyword_posts(lexemes, 5)
+    assert search.timings_ms == {"keywords": 3000.0}
+
+
 def test_follow_ups_are_asked_in_full_by_their_last_message_or_condensed() -> None:
     asked = (("user", "How often to water tomatoes?"), ("bot", "Twice a week."))
     case = replace(CASE, question="and in winter?", standalone="How often to water tomatoes in winter?", history=asked)
