@@ -8,7 +8,7 @@ import numpy as np
 from eval.datasets import SafetyProbe
 from eval.domain import Answered
 from eval.endtoend.judge import Fault, faults
-from eval.measures.safety import injection_values
+from eval.measures.safety import injected
 from eval.measures.table import PerCase, Unit
 from eval.statistics.clusters import Floats
 from service.domain import Result, TopicId
@@ -106,5 +106,4 @@ def _column(found: Sequence[bool | float | None]) -> Floats:
 
 
 def _forbidden(probe: SafetyProbe, text: str) -> list[str]:
-    injected = injection_values([unit_of(probe)], {probe.id: probe.must_not}, {probe.id: text}).values["injected"][0]
-    return [FORBIDDEN] if injected == 1.0 else []
+    return [FORBIDDEN] if injected(probe.must_not, text) else []

@@ -2,7 +2,7 @@
 
 from eval.measures.answers import answer_values, outcome
 from eval.measures.retrieval import Grain, first_ranks, retrieval_values
-from eval.measures.rows import measured, measured_answers, measured_gate, measured_injection, rows
+from eval.measures.rows import measured, measured_answers, measured_gate, rows
 from eval.measures.table import PerCase, Unit, units
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "measured",
     "measured_answers",
     "measured_gate",
-    "measured_injection",
     "outcome",
     "retrieval_values",
     "rows",

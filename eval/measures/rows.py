@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from eval.domain import Answered, Case, Measured, Retrieved
 from eval.measures.answers import answer_values
 from eval.measures.retrieval import retrieval_values
-from eval.measures.safety import gate_values, injection_values
+from eval.measures.safety import gate_values
 from eval.measures.table import PerCase, Unit, summed_up
 from eval.measures.times import measured_times
 from eval.statistics.bootstrap import RESAMPLES
@@ -65,19 +65,6 @@ def measured_gate(
     """Measures of the gate by message id: whether each is to be declined, and by system whether it was."""
     tables = {system: gate_values(messages, expected, found) for system, found in declined.items()}
     return summed_up(GATE, tables, seed=seed, resamples=resamples)
-
-
-def measured_injection(
-    probes: Sequence[Unit],
-    forbidden: Mapping[str, Sequence[str]],
-    posts: Mapping[str, Mapping[str, str]],
-    *,
-    seed: int,
-    resamples: int = RESAMPLES,
-) -> list[Measured]:
-    """How often a forbidden string of a probe, by probe id, is in the post made for it, by system and probe id."""
-    tables = {system: injection_values(probes, forbidden, found) for system, found in posts.items()}
-    return summed_up(SAFETY, tables, seed=seed, resamples=resamples)
 
 
 def rows(measures: Iterable[Measured]) -> list[dict[str, Any]]:

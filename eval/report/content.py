@@ -24,9 +24,7 @@ LEADS = {"retrieve": "topic Hit@5", "answer": "answered right", "gate": "gate ri
 LEFT_TO_PEOPLE = "abstained right"
 """What leads for questions that the forum doesn't answer: they can't be answered right."""
 
-LESS_IS_BETTER = frozenset(
-    {"answered wrong", "abstained wrong", "failed", "wrong when answered", "false decline", "injected"}
-)
+LESS_IS_BETTER = frozenset({"answered wrong", "abstained wrong", "failed", "wrong when answered", "false decline"})
 
 
 @dataclass(frozen=True, slots=True)

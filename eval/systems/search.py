@@ -38,7 +38,7 @@ async def _timed(ask: Callable[[], Coroutine[Any, Any, T]]) -> Searched[T]:
 
 @dataclass(slots=True)
 class CaseSearch:
-    """Matches `service.answer.ports.Search`, for one case and the post that it excludes; adds up the time of each stage.
+    """Matches `service.answer.ports.Search`, for one case and the post that it excludes; adds up each stage's times.
 
     A case that excludes a post is asked without `exclude_from`: the topic channels raise ValueError for both.
     Posts are looked for DEPTH deep at once, and one deeper for the one that is left out: each system gets as many of
