@@ -61,10 +61,15 @@ async def activation(flags: Flags, runs: EvaluationRuns, signature: Signature) -
 
 
 def held(activated: Activation, on_change: OnChange) -> bool:
-    """Whether answers are computed but not posted: unless active, or changed where the setting keeps them."""
+    """Whether answers are computed but not posted: unless active, or changed where the setting keeps them.
+
+    While posts_pipeline is off the legacy path answers: with the same models and prompts, so under the same test.
+    """
     if activated.state is State.CHANGED:
         return on_change is not OnChange.KEEP
-    return activated.state not in (State.OFF, State.ACTIVE)  # off: this pipeline answers nothing
+    if activated.state is State.OFF:
+        return activated.own is None or not activated.own.run.passed
+    return activated.state is not State.ACTIVE
 
 
 def told(activated: Activation) -> str:
@@ -166,7 +171,7 @@ class ActivatedFlags:
         if words == self._told:
             return
         self._told = words
-        if activated.state in (State.OFF, State.ACTIVE):
+        if activated.state in (State.OFF, State.ACTIVE) and not holds:
             log.info("activation", state=activated.state, told=told(activated))
         else:
             answers = "shadow" if holds else "kept"

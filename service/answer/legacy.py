@@ -1,6 +1,6 @@
 """The legacy hybrid: a question's distinctive words against whole topics and their titles (spec P7).
 
-It needs neither a vector nor the posts pipeline, and serves while these can't.
+It needs neither a vector nor the posts pipeline, and serves where `recall` has no other.
 """
 
 from dataclasses import replace

@@ -10,8 +10,8 @@ from service.answer.checking import Checker, Checking, Written
 from service.answer.condense.condenser import Condenser, RuleCondenser
 from service.answer.evidence import number_sources
 from service.answer.ports import Answerer, DetectLanguage, QueryEmbedder, Reranker, Search, SentenceEmbedder
+from service.answer.recall import Legacy, recall
 from service.answer.rerank import rerank
-from service.answer.retrieve import retrieve
 from service.domain import Answer, Candidate, Draft, PostId, Question, Source, Trace, Zone
 from service.errors import Misconfigured, Rejected, Transient
 from service.lexer import query_lexemes
@@ -33,6 +33,7 @@ class Stages:
     condenser: Condenser = field(default_factory=RuleCondenser)
     sentences: SentenceEmbedder | None = None
     checker: Checker | None = None
+    legacy: Legacy | None = None
 
 
 async def answer(
@@ -45,7 +46,7 @@ async def answer(
     settings, timings = stages.settings, trace.timings_ms
     trace.lang = question.lang
     with timed("retrieve", timings):
-        found = await retrieve(question, stages.embedder, stages.search, settings, trace)
+        found = await recall(question, stages.embedder, stages.search, stages.legacy, settings, trace)
     with timed("rerank", timings):
         known = [candidate for candidate in found if candidate.post_id not in without]
         floor = stages.embedder.profile.cosine_floor
@@ -102,9 +103,8 @@ async def _search_again(
 ) -> tuple[Source, ...]:
     """The evidence once more, with what a search for `missing` finds; how sure the first was of it stays."""
     zone, mode, queries = trace.zone, trace.mode, trace.queries
-    found = await retrieve(
-        replace(question, text=missing, condensed=""), stages.embedder, stages.search, stages.settings, trace
-    )
+    asked = replace(question, text=missing, condensed="")
+    found = await recall(asked, stages.embedder, stages.search, stages.legacy, stages.settings, trace)
     every = {one.post_id: one for one in (*found, *known) if one.post_id not in without}
     wanted = replace(question, condensed=f"{question.scored}\n{missing}")
     floor = stages.embedder.profile.cosine_floor

@@ -70,8 +70,6 @@ def switched_off(flags: Flags, category_id: CategoryId | None = None) -> SkipRea
     """Why the moderators' switches allow no answer at all, or none in this category."""
     if flags.answering is AnsweringMode.OFF:
         return SkipReason.ANSWERING_OFF
-    if not flags.posts_pipeline:
-        return SkipReason.PIPELINE_OFF
     return SkipReason.CATEGORY_OFF if flags.answering_in(category_id) is AnsweringMode.OFF else None
 
 

@@ -20,11 +20,11 @@ def zone_of_list(
 ) -> Zone:
     """The zone of a list, best logit first: by the profile's zone model if it has one, else by the top logit.
 
-    The model was fitted with every part at work: without the embedder, or any cosine, the top logit tells.
+    The model was fitted with every part at work: without vectors, by either path, the top logit tells.
     """
     if not logits:
         return Zone.ABSTAIN
-    if mode is Mode.KEYWORD:
+    if mode in (Mode.KEYWORD, Mode.LEGACY):
         return zone_of(logits[0], profile.keyword or profile)
     if profile.zone_model is None or top_cosine is None:
         return zone_of(logits[0], profile)

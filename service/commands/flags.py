@@ -29,7 +29,8 @@ def command(context: click.Context, config: Path | None) -> None:
 
     \b
     answering       off | shadow | on   post answers, or compute them without posting
-    posts_pipeline  off | on            answer from the indexed posts, under a configuration that passed a test
+    posts_pipeline  off | on            search the indexed posts, under a configuration that passed a test; off: the
+                                        rarest words in whole topics alone
     input_gate      off | on            decline questions that are not for the forum, in the server's own words
 
     \b
@@ -98,7 +99,7 @@ async def _show(settings: Settings) -> None:
         click.echo("answering is on while input_gate is off: every question goes on to the answer", err=True)
     in_force = " (in shadow)" if held(activated, settings.activation.on_change) else ""
     click.echo(f"activation      {activated.state}{in_force}: {told(activated)}")
-    if activated.state not in (State.OFF, State.ACTIVE):
+    if activated.state is not State.ACTIVE:
         click.echo(mend(activated), err=True)
     if changes:
         table = Table("when", "who", "flag", "from", "to", "why", box=None, header_style="dim", padding=(0, 2, 0, 0))

@@ -9,15 +9,13 @@ from service.wiring.activation import present_activation
 
 
 async def activation(patient: Patient) -> Finding:
-    """The configuration in use passed a test, and posts_pipeline was switched on under it."""
+    """The configuration in use passed a test, and posts_pipeline is off or was switched on under it."""
     activated = await present_activation(patient.pool, patient.settings)
     detail = told(activated)
-    if activated.state is State.ACTIVE:
+    holds = held(activated, patient.settings.activation.on_change)
+    if activated.state in (State.OFF, State.ACTIVE) and not holds:
         return ok(detail)
-    if activated.state is State.OFF:
-        tested = activated.own is not None and activated.own.run.passed
-        return ok(detail) if tested else warn(detail, mend(activated))
-    if not held(activated, patient.settings.activation.on_change):
+    if not holds:
         return warn(f"{detail}; answers go on (activation.on_change)", mend(activated))
     if (await FlagStore(patient.pool).read()).answering is not AnsweringMode.ON:
         return warn(f"{detail}; nothing would be posted", mend(activated))

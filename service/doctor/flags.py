@@ -17,7 +17,7 @@ async def flags(patient: Patient) -> Finding:
         )
     if not read.posts_pipeline:
         return warn(
-            f"{detail}: every mention is skipped",
+            f"{detail}: the legacy path answers, by the words of whole topics",
             'The index complete, run `ariane flags set posts_pipeline on --why "index is complete"`.',
         )
     return ok(detail + (": answers are computed, not posted" if read.answering is AnsweringMode.SHADOW else ""))

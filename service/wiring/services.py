@@ -2,11 +2,12 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.answer.activation import ActivatedFlags
 from service.answer.gate.compiled import Gate, load_gate
 from service.answer.pipeline import Stages
+from service.answer.recall import Legacy
 from service.discourse.client import DiscourseClient
 from service.discourse.names import folded_name
 from service.errors import Misconfigured, Transient
@@ -14,10 +15,12 @@ from service.inference.proved import Embedder, ProvedEmbedder, ProvedReranker
 from service.ingest.eligibility import IndexRules
 from service.settings import ForumSettings, Settings
 from service.store.corpus import CorpusStore
+from service.store.flags import FlagStore
 from service.store.inbox import InboxStore
 from service.store.ledger import LedgerStore
 from service.store.pool import Pool
 from service.store.threads import ThreadStore
+from service.store.topic_search import TopicSearchStore
 from service.store.turns import TurnStore
 from service.wiring.activation import activated_flags
 from service.wiring.answering import open_answering
@@ -57,7 +60,7 @@ async def open_services(settings: Settings, name: str, *, long_lived: bool = Fal
             flags=activated_flags(at.pool, settings),
             embedder=at.embedder,
             forum=forum,
-            stages=at.stages,
+            stages=replace(at.stages, legacy=Legacy(TopicSearchStore(at.pool), FlagStore(at.pool))),
             gate=load_gate(settings.gate),
             turns=TurnStore(at.pool),
             threads=ThreadStore(at.pool),

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-from service.domain import EvaluationRun, RunKind
+from service.domain import EvaluationRun, Mode, RunKind
 from service.settings import Settings
 from service.store.evaluations import EvaluationStore
+from service.store.flags import FlagStore
 from service.wiring.activation import switch_on
 from service.wiring.configuration import configuration
 from service.wiring.services import open_services
@@ -37,6 +38,23 @@ async def test_a_worker_with_changed_settings_posts_nothing_until_they_are_teste
             await switch_on(services.pool, changed, by="ines", reason="the figures are good")
             assert await outcome(later, "Fourth.") == ("posted", 1)
         assert await outcome(loop, "Fifth.") == ("shadowed", 0)  # a worker that was left with the old settings
+
+
+async def test_with_the_pipeline_off_the_legacy_path_answers_under_a_tested_configuration(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with whole_loop(database_url, tmp_path) as loop:
+        flags, runs = FlagStore(loop.services.pool), EvaluationStore(loop.services.pool)
+        await flags.set("posts_pipeline", "off", by="ines", reason="something is wrong with it")
+        asked = await loop.say(QUESTION)
+        await loop.drain()
+        stored = await loop.trace(asked["id"])
+        assert stored is not None
+        assert stored.outcome == "posted"
+        assert (stored.trace.mode, stored.trace.notes) == (Mode.LEGACY, ["posts_pipeline_off"])
+        assert [source.topic_id for source in stored.trace.sources][:1] == [10]
+        await runs.record_run(replace(passed(loop.settings), passed=False))
+        assert await outcome(loop, "Again.") == ("shadowed", 0)
 
 
 def passed(settings: Settings) -> EvaluationRun:

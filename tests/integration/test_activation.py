@@ -195,7 +195,7 @@ async def test_the_doctor_says_what_is_held_back_and_how_to_mend_it(
 ) -> None:
     patient = Patient(settings, pool, UnprovedModels(EMBEDDER, FakeReranker()), utc_now)
     made = await check(patient)
-    assert (made.status, made.detail) == (Status.WARN, "this configuration was never tested")
+    assert (made.status, made.detail) == (Status.WARN, "this configuration was never tested; nothing would be posted")
     await runs.record_run(run_under(SETTINGS))
     await turn_on(pool)
     await FlagStore(pool).set("answering", answering, by="noor", reason="")

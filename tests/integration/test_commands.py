@@ -148,8 +148,9 @@ def test_flags_are_set_with_a_reason_that_is_kept(database_url: str) -> None:
         "answering       shadow",
         "posts_pipeline  off",
         "input_gate      on",
-        "activation      off: this configuration was never tested",
+        "activation      off (in shadow): this configuration was never tested",
     ]
+    assert "First record a passed run" in shown.stderr
     assert "ines" in shown.stderr
     assert "a first look" in shown.stderr
 

@@ -234,7 +234,7 @@ async def test_the_databases_clock_is_compared_with_ours(patient: Patient) -> No
     ("answering", "pipeline", "status", "said"),
     [
         ("off", "off", Status.WARN, "nobody is answered"),
-        ("on", "off", Status.WARN, "every mention is skipped"),
+        ("on", "off", Status.WARN, "the legacy path answers"),
         ("shadow", "on", Status.OK, "not posted"),
         ("on", "on", Status.OK, "answering on"),
     ],

@@ -223,8 +223,11 @@ def state_shown() -> set[str]:
     return {s.labels["state"] for metric in ACTIVATION.collect() for s in metric.samples if s.value == 1}
 
 
-def test_a_pipeline_that_is_off_holds_nothing_back() -> None:
-    assert not held(Activation(State.OFF), OnChange.SHADOW)
+@pytest.mark.parametrize("on_change", OnChange)
+def test_with_the_pipeline_off_only_a_tested_configuration_answers_by_itself(on_change: OnChange) -> None:
+    assert held(Activation(State.OFF), on_change)
+    assert held(Activation(State.OFF, run_of(NOW, passed=False)), on_change)
+    assert not held(Activation(State.OFF, run_of(NOW)), on_change)
     assert told(Activation(State.OFF)) == "this configuration was never tested"
     assert told(Activation(State.OFF, run_of(NOW, passed=False))).startswith("failed: evaluated on garden")
 
