@@ -131,7 +131,7 @@ async def _page(
         ungated=read.answering is AnsweringMode.ON and not read.input_gate,
         activation=activated,
         told=told(activated),
-        held_back=held(activated, here.settings.activation.on_change),
+        held_back=read.answering is AnsweringMode.ON and held(activated, here.settings.activation.on_change),
         categories=sorted(categories.values(), key=lambda one: one.name.casefold()),
         modes=(DEFAULT, *ALLOWED["answering"]),
         limits=[(name, value, _label(scoped(name), categories)) for name, value in limits_of(read)],
