@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 
 from service.errors import ArianeError, Misconfigured, kind_of
+
+disable_created_metrics()  # else every counter and histogram has a second series, which nobody reads
 
 DELIVERIES = Counter("ariane_webhook_deliveries", "Webhook deliveries by event and result.", ["event", "result"])
 WEBHOOK_SECONDS = Histogram(
@@ -41,7 +43,9 @@ UNEMBEDDABLE = Counter("ariane_unembeddable_passages", "Passages that the model 
 JOBS = Counter("ariane_jobs", "Jobs by task and result.", ["task", "result"])
 RESCUED = Counter("ariane_rescued_jobs", "Jobs taken back from workers that stopped beating.")
 WORKER_RESTARTS = Counter("ariane_worker_restarts", "Times the job loop was started again after a fault.")
-BEAT = Gauge("ariane_worker_beat_timestamp_seconds", "When this worker last said that it lives.")
+BEAT = Gauge(
+    "ariane_worker_beat_timestamp_seconds", "When this worker last said that it lives; 0 on the web process's page."
+)
 REMOTE_SECONDS = Histogram(
     "ariane_remote_seconds",
     "Calls to other servers, by what came of them.",
@@ -61,7 +65,7 @@ INDEX_POSTS = Gauge(
 )
 INDEX_TOPICS = Gauge("ariane_index_topics", "Topics known of the forum.")
 NEWEST_DELIVERY = Gauge(
-    "ariane_newest_delivery_timestamp_seconds", "When the last verified delivery came; absent when none is kept."
+    "ariane_newest_delivery_timestamp_seconds", "When the last verified delivery came; 0 when none is kept."
 )
 PART_UP = Gauge("ariane_part_up", "1 while a part answers and is the one it is taken for, else 0.", ["part"])
 FALLBACKS = Counter("ariane_fallbacks", "Questions that went on without a part, by part and error.", ["part", "error"])

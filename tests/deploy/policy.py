@@ -11,7 +11,7 @@ Manifest = Mapping[str, Any]
 Rule = Callable[[Sequence[Manifest]], Iterator[str]]
 
 WORKLOADS = ("Deployment", "StatefulSet", "Job", "DaemonSet", "CronJob")
-SECRET = re.compile(r"secret|password|api_key|token|database__url", re.IGNORECASE)
+SECRET = re.compile(r"secret|password|api_key|token|database_+url", re.IGNORECASE)
 NO_SECRET = re.compile(r"_tokens$", re.IGNORECASE)
 """Numbers of tokens."""
 PRIVATE = ("10.", "172.16.", "192.168.")
