@@ -37,7 +37,7 @@ class ProgressBar:
 
     def __call__(self, step: str, done: int, total: int) -> None:
         if step not in self._steps:
-            self._steps[step] = self._bar.add_task(step, total=total, rate="")
+            self._steps[step] = self._bar.add_task(step, total=total, completed=done, rate="")
         task = self._bar.tasks[self._steps[step]]
         self._bar.update(task.id, completed=done, total=total, rate=f"{task.speed:.0f}/s" if task.speed else "")
 

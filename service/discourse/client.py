@@ -7,12 +7,13 @@ from typing import Any, ParamSpec, Self, TypeVar
 from urllib.parse import quote
 
 from service.answer.ports import CreatedReply
+from service.discourse.budget import Budget
 from service.discourse.calls import UNSEEN, ForumCalls
+from service.discourse.categories import read_categories
 from service.discourse.members import groups_from_json
 from service.discourse.names import folded_name
 from service.discourse.shapes import (
     Fields,
-    categories_from_json,
     fields_of,
     id_of,
     post_from_json,
@@ -20,7 +21,7 @@ from service.discourse.shapes import (
     stream_of,
     topic_from_json,
 )
-from service.domain import Category, CategoryId, Post, PostId, Topic, TopicId
+from service.domain import Category, Post, PostId, Thread, Topic, TopicId
 from service.errors import Rejected, Transient, Unsure
 from service.remote import Refused
 from service.telemetry import log
@@ -30,7 +31,6 @@ CHUNK = 20
 MAX_REPLY_PAGES = 10
 SCANNED_AFTER = 2 * CHUNK
 """Posts looked through for our reply after the question, and CHUNK more at the topic's end."""
-MAX_CATEGORY_PAGES = 50
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -53,11 +53,24 @@ class DiscourseClient:
     """A Discourse forum; the ports service.answer.ports.Forum and service.ingest.ports.ForumReader say what it does."""
 
     def __init__(
-        self, base_url: str, *, api_key: str, bot_username: str, timeout_seconds: float, attempts: int
+        self,
+        base_url: str,
+        *,
+        api_key: str,
+        bot_username: str,
+        timeout_seconds: float,
+        attempts: int,
+        budget: Budget | None = None,
     ) -> None:
+        """Within a `budget` each request waits for its turn; the tries of one request count as one."""
         self._bot = folded_name(bot_username)
         self._calls = ForumCalls(
-            base_url, api_key=api_key, bot_username=bot_username, timeout_seconds=timeout_seconds, attempts=attempts
+            base_url,
+            api_key=api_key,
+            bot_username=bot_username,
+            timeout_seconds=timeout_seconds,
+            attempts=attempts,
+            budget=budget,
         )
 
     async def __aenter__(self) -> Self:
@@ -81,45 +94,41 @@ class DiscourseClient:
         return None if value is None else post_from_json(value)
 
     @_reading
+    async def own_post(self, post_id: PostId) -> Post | None:
+        """The post as the bot's own account sees it."""
+        value = await self._own(f"posts/{post_id}.json")
+        return None if value is None else post_from_json(value)
+
+    @_reading
+    async def own_topic(self, topic_id: TopicId) -> Topic | None:
+        value = await self._own(f"t/{topic_id}.json")
+        return None if value is None else topic_from_json(value)
+
+    @_reading
     async def public_topic(self, topic_id: TopicId) -> Topic | None:
         value = await self._calls.public(f"t/{topic_id}.json")
         return None if value is None else topic_from_json(value)
 
     @_reading
-    async def public_posts_of(self, topic_id: TopicId) -> list[Post]:
-        """Every post of the topic that the public sees; one that can't be read is logged and left out."""
+    async def public_thread(self, topic_id: TopicId) -> Thread | None:
+        """The topic and every post of it that the public sees; one that can't be read is logged and left out."""
         value = await self._calls.public(f"t/{topic_id}.json")
         if value is None:
-            return []
-        topic = topic_from_json(value)
+            return None
+        topic, stream = topic_from_json(value), stream_of(value)
         posts = _readable(value, topic)
         have = {post.id for post in posts}
-        rest = [post_id for post_id in stream_of(value) if post_id not in have]
-        for chunk in _chunks(rest):
+        for chunk in _chunks([post_id for post_id in stream if post_id not in have]):
             value = await self._calls.patiently(f"t/{topic_id}/posts.json", {"post_ids[]": chunk})
             if value is None:  # gone since the first call
-                return []
+                return None
             posts += _readable(value, topic)
-        return posts
+        return Thread(topic, tuple(posts), frozenset(have.union(stream)))
 
     @_reading
     async def public_categories(self) -> list[Category]:
         """The categories that the public sees, none where it sees nothing: what is missing is private."""
-        value = await self._calls.public("site.json")
-        found = [] if value is None else categories_from_json(value)
-        if found or value is None:
-            return found
-        # A forum that loads categories lazily leaves them out of site.json and gives them in pages.
-        known: dict[CategoryId, Category] = {}
-        for page in range(1, MAX_CATEGORY_PAGES + 1):
-            value = await self._calls.public("categories.json", {"include_subcategories": "true", "page": page})
-            if value is not None and "category_list" not in value:  # taken for "none", it would empty the index
-                raise Rejected("categories: expected a category_list")
-            fresh = {} if value is None else {one.id: one for one in categories_from_json(value) if one.id not in known}
-            if not fresh:
-                break
-            known |= fresh
-        return list(known.values())
+        return await read_categories(self._calls.public) or []
 
     @_reading
     async def our_reply_to(self, post_id: PostId) -> CreatedReply | None:
@@ -172,6 +181,14 @@ class DiscourseClient:
             return _created(fields_of(fields.get("post", fields), "reply"))
         except Rejected as exc:
             raise Unsure(f"forum: the answer to a reply can't be read: {exc}") from exc
+
+    async def _own(self, path: str) -> object | None:
+        try:
+            return await self._calls.as_bot("GET", path)
+        except Refused as exc:
+            if exc.status in UNSEEN:
+                return None
+            raise
 
     async def _among_replies(self, post_id: PostId, number: int) -> CreatedReply | None:
         """Our reply among those that Discourse counts as replies to the post; it counts quotes of it too."""

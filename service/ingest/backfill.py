@@ -2,17 +2,18 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
 from service.domain import Category, CategoryId, Topic
 from service.errors import Rejected
 from service.ingest.archive import ArchivedTopic, GivenVectors, count_topics, fingerprint, read_topics, read_vectors
+from service.ingest.crawl_ports import Claims
 from service.ingest.eligibility import IndexRules, public_part
-from service.ingest.embed import embed_pending
 from service.ingest.index import embeddable, prepare
 from service.ingest.ports import Backfills, Census, Corpus, EmbeddedPassage, IndexedPost, PassageEmbedder
+from service.ingest.share import POLL_SECONDS, Unshared, embed_part
 from service.ingest.text import digest, embedded_text
 
 TOPICS_A_BATCH = 100
@@ -27,6 +28,7 @@ class Backfill:
     embedder: PassageEmbedder
     rules: IndexRules
     progress: Callable[[str, int, int], None]
+    claims: Claims = field(default_factory=Unshared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +87,14 @@ def _next(batches: Iterator[Batch]) -> asyncio.Task[Batch | None]:
 
 
 async def embed_rest(at: Backfill) -> None:
-    """Embed every eligible post that has no vector yet."""
+    """Embed every eligible post that has no vector yet; ends when none is left, whoever embedded it."""
     left = (await at.corpus.census(at.embedder.profile)).left_to_embed
     done = 0
     at.progress("vectors", done, left)
-    while embedded := await embed_pending(at.corpus, at.embedder):
+    while (embedded := await embed_part(at.corpus, at.embedder, at.claims)) != 0:
+        if embedded is None:
+            await asyncio.sleep(POLL_SECONDS)
+            continue
         done += embedded
         at.progress("vectors", done, max(done, left))
 

@@ -33,7 +33,11 @@ async def embed_posts(posts: Sequence[TopicPost], corpus: Corpus, embedder: Pass
 
 async def embed_pending(corpus: Corpus, embedder: PassageEmbedder, *, limit: int = 256) -> int:
     """Embed up to `limit` eligible posts that have no vector yet; how many were dealt with (0: none is left)."""
-    posts = await corpus.pending(embedder.profile, limit)
+    return await embed_anew(await corpus.pending(embedder.profile, limit), corpus, embedder)
+
+
+async def embed_anew(posts: Sequence[TopicPost], corpus: Corpus, embedder: PassageEmbedder) -> int:
+    """Embed these posts whatever is known of them; how many were dealt with."""
     return await _embed([_text(post, embedder) for post in posts], corpus, embedder)
 
 

@@ -13,6 +13,7 @@ from service.errors import Misconfigured
 from service.settings.models import ModelSettings
 from service.settings.sections import (
     ActivationSettings,
+    BackfillSettings,
     Channel,
     DatabaseSettings,
     ForumSettings,
@@ -30,6 +31,7 @@ from service.settings.sections import (
 
 __all__ = [
     "ActivationSettings",
+    "BackfillSettings",
     "Channel",
     "DatabaseSettings",
     "ForumSettings",
@@ -78,6 +80,7 @@ class Settings(BaseSettings):
     gate: GateSettings = GateSettings()
     limits: LimitSettings = LimitSettings()
     retention: RetentionSettings = RetentionSettings()
+    backfill: BackfillSettings = BackfillSettings()
     moderation: ModerationSettings = ModerationSettings()
     log: LogSettings = LogSettings()
 

@@ -184,6 +184,21 @@ class ModerationSettings(Section):
     absolute_hours: int = Field(12, ge=1, description="A moderator's session ends after this whatever its use.")
 
 
+class BackfillSettings(Section):
+    requests_per_minute: float = Field(
+        30.0, gt=0, le=60, description="Reads with the bot's key; the forum allows 60 to all keys of the site together."
+    )
+    anonymous_requests_per_minute: float = Field(
+        100.0, gt=0, le=200, description="Reads without a key; the forum allows 200 to one address."
+    )
+    forum_database_url: SecretStr = Field(
+        SecretStr(""), description="postgresql:// address of the forum's own database, for --forum-database."
+    )
+    statement_timeout_seconds: float = Field(
+        60.0, gt=0, description="Longest run of one statement in the forum's own database."
+    )
+
+
 class LogSettings(Section):
     level: str = Field("info", pattern="^(debug|info|warning|error)$", description="Least level that is logged.")
     format: str = Field(

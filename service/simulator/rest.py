@@ -101,7 +101,7 @@ async def latest_posts(here: Here, asking: Asking, before: int = 0) -> shapes.Js
     rows = []
     for post_id in range(top, max(0, top - PAGE), -1):
         post = forum.posts.get(post_id)
-        if post is None or post.post_type != REGULAR or post.deleted_at:
+        if post is None or post.post_type != REGULAR or post.deleted_at or post.hidden:
             continue
         if sees_post(forum, asking, post) and is_listed(forum, asking, forum.topics[post.topic_id]):
             rows.append(shapes.latest_post(forum, post, asking))

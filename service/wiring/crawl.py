@@ -1,0 +1,37 @@
+"""Reading the forum itself by settings: as whom, how fast, and under which terms its progress is kept."""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from service.discourse.budget import Budget, Clock, Sleep
+from service.discourse.calls import ForumCalls
+from service.discourse.crawl import ForumCrawler
+from service.ingest.eligibility import IndexRules
+from service.settings import Settings
+
+
+@asynccontextmanager
+async def open_crawler(
+    settings: Settings, *, as_bot: bool, clock: Clock = time.monotonic, sleep: Sleep = asyncio.sleep
+) -> AsyncIterator[ForumCrawler]:
+    """A reader of the configured forum, as anyone may or with the bot's key, within its share of the budget."""
+    forum, share = settings.forum, settings.backfill
+    per_minute = share.requests_per_minute if as_bot else share.anonymous_requests_per_minute
+    calls = ForumCalls(
+        forum.base_url,
+        api_key=forum.api_key.get_secret_value(),
+        bot_username=forum.bot_username,
+        timeout_seconds=forum.timeout_seconds,
+        attempts=1,
+    )
+    async with calls:
+        yield ForumCrawler(calls, Budget(per_minute, clock=clock, sleep=sleep), as_bot=as_bot)
+
+
+def source_of(place: str, rules: IndexRules, *, reader: str) -> str:
+    """The name under which progress is kept: of another forum, or on other terms, it is read from its beginning."""
+    terms = repr((place, reader, sorted(rules.bots), rules.index_banners))
+    return hashlib.sha256(terms.encode()).hexdigest()
