@@ -1,7 +1,10 @@
 """Each overlay builds, is valid Kubernetes, keeps to the policy and fits the settings; the policy can say no."""
 
+import re
 from collections.abc import Callable
 from copy import deepcopy
+from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -9,7 +12,7 @@ import yaml
 
 from service.settings import Settings
 from tests.deploy.policy import breaches, of_kind, pods, variables
-from tests.deploy.tools import DEPLOY, run, tool
+from tests.deploy.tools import DEPLOY, ROOT, run, tool
 
 OVERLAYS = ("small", "gpu", "many", "nodeport")
 KUBERNETES = "1.30"
@@ -160,3 +163,32 @@ def test_web_and_worker_see_the_same_configuration() -> None:
         if name in ("Deployment/web", "Deployment/worker")
     }
     assert seen["Deployment/web"] == seen["Deployment/worker"]
+
+
+def test_the_overlay_that_the_readme_tells_to_make_builds(tmp_path: Path) -> None:
+    text = (DEPLOY / "k3s" / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```\n   # my-ariane/kustomization.yaml\n(.*?)   ```", text, re.DOTALL)
+    (tmp_path / "ariane").symlink_to(ROOT)
+    (tmp_path / "my-ariane").mkdir()
+    (tmp_path / "my-ariane" / "kustomization.yaml").write_text(dedent(block), encoding="utf-8")
+    made = [one for one in yaml.safe_load_all(run(tool("kubectl"), "kustomize", tmp_path / "my-ariane")) if one]
+    assert breaches(made) == []
+    (settings,) = of_kind(made, "ConfigMap")
+    assert settings["data"]["ARIANE_FORUM__BASE_URL"] == "https://forum.my.example"
+    assert settings["data"]["ARIANE_MODELS__ANSWERER__EVIDENCE_TOKENS"] == "900"
+    (ingress,) = of_kind(made, "Ingress")
+    assert [rule["host"] for rule in ingress["spec"]["rules"]] == ["ariane.my.example"]
+    assert container(workload(made, "web"))["image"] == "registry.my.example/ariane:0.1.0"
+
+
+def test_the_readme_names_every_key_of_the_secret() -> None:
+    text = (DEPLOY / "k3s" / "README.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"--from-literal=([a-z-]+)=", text))
+    asked = {
+        value["secretKeyRef"]["key"]
+        for overlay in OVERLAYS
+        for _, template in pods(built(overlay))
+        for value in variables(template["spec"]["containers"][0], []).values()
+        if isinstance(value, dict) and "secretKeyRef" in value
+    }
+    assert told == asked

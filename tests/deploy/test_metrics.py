@@ -149,6 +149,7 @@ async def test_a_real_prometheus_scrapes_both_pages_and_knows_the_alerts(databas
             (answered,) = await values(client, 'sum(ariane_outcomes_total{outcome="posted", reason="answered"})')
             assert answered["value"][1] == "1"
             assert await values(client, "ariane_worker_beat_timestamp_seconds > 0")
+            assert len(await values(client, "ariane_top_logit_count == 1")) == 1
             assert len(await values(client, 'ariane_queue_oldest_seconds{queue="answer"}')) == 1
             (known,) = await values(client, "max(ariane_index_topics)")
             assert float(known["value"][1]) > 0
