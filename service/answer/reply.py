@@ -1,9 +1,9 @@
 """Puts a fixed reply on the forum once: looks before it posts, knows what each refusal means (spec P13, ADR 0005)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.answer.ports import AnsweringMode, CreatedReply, FixedReply, Flags, Forum
-from service.answer.trigger import Bot, place_refusal, post_refusal, withdrawal
+from service.answer.trigger import PRIVATE_MESSAGE, Bot, place_refusal, post_refusal, withdrawal
 from service.domain import (
     CategoryId,
     Outcome,
@@ -42,9 +42,11 @@ async def look_again(post: Post, reply: FixedReply, forum: Forum, bot: Bot, *, r
     question = await forum.public_post(post.id)
     if question is None:
         return Standing(post, SkipReason.POST_GONE, frozenset())
+    if bot.messages:
+        question = replace(question, archetype=PRIVATE_MESSAGE)
     topic = await forum.public_topic(question.topic_id)
     refused = withdrawal(question) or post_refusal(question, bot, replies_to_us=replies_to_us)
-    refusal = refused or place_refusal(topic, staged=False)
+    refusal = refused or place_refusal(topic, staged=False, messages=bot.messages)
     if refusal:
         return Standing(question, refusal, frozenset())
     topics = {question.topic_id: topic}
@@ -78,7 +80,8 @@ async def deliver(standing: Standing, reply: FixedReply, flags: Flags, forum: Fo
 
     Raises Transient when the same bytes must be posted again later.
     """
-    off = switched_off(flags, standing.category_id)
+    closed = standing.question.archetype == PRIVATE_MESSAGE and not flags.private_messages
+    off = switched_off(flags, standing.category_id) or (SkipReason.PRIVATE if closed else None)
     if reason := standing.refusal or off or (SkipReason.SOURCE_GONE if standing.gone else None):
         return Skipped(reason), None
     if flags.answering_in(standing.category_id) is AnsweringMode.SHADOW:

@@ -14,8 +14,9 @@ from service.answer.gate.match import RECENT_TURNS
 from service.answer.limits import beyond_limit
 from service.answer.pipeline import Stages
 from service.answer.ports import FixedReply, FlagReader, Forum, Ledger
+from service.answer.private import read_message
 from service.answer.reply import Standing, adopted, deliver, look_again, switched_off
-from service.answer.trigger import Bot, Kind, Trigger, place_refusal, post_refusal, read_trigger
+from service.answer.trigger import PRIVATE_MESSAGE, Bot, Kind, Trigger, place_refusal, post_refusal, read_trigger
 from service.discourse.names import folded_name
 from service.domain import (
     Duplicate,
@@ -64,10 +65,13 @@ async def respond(post: Post, deps: Respond, *, now: datetime) -> Outcome:
 async def give_up(post: Post, deps: Respond, *, now: datetime) -> Outcome:
     """Record that this post stays unanswered after its last try; a later edit is answered if no text was fixed."""
     outcome: Outcome
-    if reason := post_refusal(post, deps.bot, replies_to_us=await _replies_to_us(post, deps)):
-        outcome = Skipped(reason)
-        if reason is not SkipReason.NOT_ADDRESSED:
-            await deps.ledger.record_skip(post, reason, now=now)
+    # The text of a private message is not kept: where it may be answered, only its claim tells of it.
+    unread = post.archetype == PRIVATE_MESSAGE and (await deps.flags.read()).private_messages
+    refused = None if unread else post_refusal(post, deps.bot, replies_to_us=await _replies_to_us(post, deps))
+    if refused:
+        outcome = Skipped(refused)
+        if refused is not SkipReason.NOT_ADDRESSED:
+            await deps.ledger.record_skip(post, refused, now=now)
     elif (claim := await deps.ledger.claim(post, now=now)).finished:
         outcome = Duplicate()
     else:
@@ -81,6 +85,9 @@ async def give_up(post: Post, deps: Respond, *, now: datetime) -> Outcome:
 
 
 async def _outcome(post: Post, deps: Respond, now: datetime) -> Outcome:
+    if message := await read_message(post, deps.bot, deps.forum, deps.flags):
+        post, bot, forum = message
+        deps = replace(deps, bot=bot, forum=forum)
     replies_to_us = await _replies_to_us(post, deps)
     if reason := post_refusal(post, deps.bot, replies_to_us=replies_to_us):
         if reason is not SkipReason.NOT_ADDRESSED:
@@ -162,7 +169,7 @@ async def _asked(post: Post, deps: Respond, now: datetime) -> tuple[Trigger, Top
     topic = await deps.forum.public_topic(post.topic_id)
     if topic is None:
         return SkipReason.TOPIC_GONE
-    if reason := place_refusal(topic, staged=await deps.forum.is_staged(post.username)):
+    if reason := place_refusal(topic, staged=await deps.forum.is_staged(post.username), messages=deps.bot.messages):
         return reason
     trigger = read_trigger(post, topic, deps.bot, max_chars=deps.stages.settings.question_chars)
     if isinstance(trigger, SkipReason):

@@ -12,14 +12,20 @@ from service.domain import Post, PostType, SkipReason, Topic, UserId
 PUBLIC_ARCHETYPES = frozenset({"regular", "banner"})
 """Topics that everyone reads; private messages are the other kind."""
 
+PRIVATE_MESSAGE = "private_message"
+
 
 @dataclass(frozen=True, slots=True)
 class Bot:
-    """Who we are: our account, and the folded names of the bots that never get an answer."""
+    """Who we are: our account, and the folded names of the bots that never get an answer.
+
+    `messages` tells that we may answer in private messages.
+    """
 
     username: str
     known_bots: frozenset[str]
     user_id: UserId | None = None
+    messages: bool = False
 
 
 class Kind(StrEnum):
@@ -68,7 +74,7 @@ def post_refusal(post: Post, bot: Bot, *, replies_to_us: bool) -> SkipReason | N
     )
     if reason := next((reason for refused, reason in verdicts if refused), withdrawal(post)):
         return reason
-    if _is_private(post):
+    if _is_private(post) and not (bot.messages and post.archetype == PRIVATE_MESSAGE):
         return SkipReason.PRIVATE
     return None if addressed else _UNADDRESSED.get(mentioned, SkipReason.NOT_ADDRESSED)
 
@@ -80,11 +86,15 @@ def withdrawal(post: Post) -> SkipReason | None:
     return SkipReason.POST_HIDDEN if post.hidden else None
 
 
-def place_refusal(topic: Topic | None, *, staged: bool) -> SkipReason | None:
-    """Why no answer is given in this topic (None: the public doesn't see it) or to this author."""
+def place_refusal(topic: Topic | None, *, staged: bool, messages: bool = False) -> SkipReason | None:
+    """Why no answer is given in this topic (None: the public doesn't see it) or to this author.
+
+    `messages` lets private messages through, and no other private place.
+    """
     if topic is None or topic.deleted:
         return SkipReason.TOPIC_GONE
-    if topic.archetype not in PUBLIC_ARCHETYPES or topic.category_id is None:
+    public = topic.archetype in PUBLIC_ARCHETYPES and topic.category_id is not None
+    if not public and not (messages and topic.archetype == PRIVATE_MESSAGE):
         return SkipReason.PRIVATE
     if topic.closed or topic.archived:
         return SkipReason.TOPIC_CLOSED

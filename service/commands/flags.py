@@ -32,6 +32,7 @@ def command(context: click.Context, config: Path | None) -> None:
     posts_pipeline  off | on            search the indexed posts, under a configuration that passed a test; off: the
                                         rarest words in whole topics alone
     input_gate      off | on            decline questions that are not for the forum, in the server's own words
+    private_messages off | on           answer mentions in private messages that the bot takes part in
 
     \b
     category:ID           default | off | shadow | on   in this category, at most this of what `answering` says
@@ -93,6 +94,7 @@ async def _show(settings: Settings) -> None:
     click.echo(f"answering       {flags.answering}")
     click.echo(f"posts_pipeline  {'on' if flags.posts_pipeline else 'off'}")
     click.echo(f"input_gate      {'on' if flags.input_gate else 'off'}")
+    click.echo(f"private_messages {'on' if flags.private_messages else 'off'}")
     for name, value in limits_of(flags):
         click.echo(f"{name:<15} {value}")
     if flags.answering is AnsweringMode.ON and not flags.input_gate:

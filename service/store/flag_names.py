@@ -15,6 +15,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "answering": MODES,
     "posts_pipeline": OFF_OR_ON,
     "input_gate": OFF_OR_ON,
+    "private_messages": OFF_OR_ON,
 }
 """The switches of the whole forum, all off until they are set."""
 
@@ -103,6 +104,7 @@ def state(rows: Iterable[tuple[str, str]], signature: str) -> Flags:
         answering=AnsweringMode(values["answering"]),
         posts_pipeline=values["posts_pipeline"] == "on",
         input_gate=values["input_gate"] == "on",
+        private_messages=values["private_messages"] == "on",
         signature=signature,
         categories={CategoryId(int(of)): AnsweringMode(value) for of, value in parts[Scope.CATEGORY].items()},
         category_per_hour={CategoryId(int(of)): int(value) for of, value in parts[Scope.CATEGORY_LIMIT].items()},

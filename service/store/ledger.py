@@ -29,8 +29,6 @@ from service.store.values import storable, to_json
 TRACED_BODY_CHARS = 300
 """What a trace keeps of a candidate's text: enough to recognise it."""
 
-PRIVATE_MESSAGE = "private_message"
-
 _FIX = """
 UPDATE answers SET
     result = CASE WHEN raw IS NULL THEN %(result)s ELSE result END,
@@ -100,7 +98,7 @@ class LedgerStore:
                 cursor = await conn.execute(
                     "INSERT INTO answers (post_id, topic_id, post_number, user_id, private, claimed_at)"
                     " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (post_id) DO NOTHING",
-                    (post.id, post.topic_id, post.post_number, post.user_id, post.archetype == PRIVATE_MESSAGE, now),
+                    (post.id, post.topic_id, post.post_number, post.user_id, post.archetype == "private_message", now),
                 )
                 if cursor.rowcount:
                     return Claim(post.id, fresh=True, finished=False, reply=None)
@@ -171,7 +169,7 @@ class LedgerStore:
             await conn.execute(
                 "INSERT INTO traces (post_id, topic_id, private, recorded_at, outcome, reason, trace)"
                 " VALUES (%s, %s, %s, %s, 'skipped', %s, '{}')",
-                (post.id, post.topic_id, post.archetype == PRIVATE_MESSAGE, now, reason),
+                (post.id, post.topic_id, post.archetype == "private_message", now, reason),
             )
 
     async def place(self, post_id: PostId, category_id: CategoryId) -> None:

@@ -335,6 +335,9 @@ class FakeForum:
 
     posts: dict[PostId, Post]
     topics: dict[TopicId, Topic]
+    own_posts: dict[PostId, Post] = field(default_factory=dict)
+    own_topics: dict[TopicId, Topic] = field(default_factory=dict)
+    """What only our own account sees."""
     staged: frozenset[str] = frozenset()
     groups: dict[str, frozenset[str]] = field(default_factory=dict)
     meets: list[ArianeError] = field(default_factory=list)
@@ -351,6 +354,12 @@ class FakeForum:
 
     async def public_topic(self, topic_id: TopicId) -> Topic | None:
         return self.topics.get(topic_id)
+
+    async def own_post(self, post_id: PostId) -> Post | None:
+        return self.own_posts.get(post_id) or self.posts.get(post_id)
+
+    async def own_topic(self, topic_id: TopicId) -> Topic | None:
+        return self.own_topics.get(topic_id) or self.topics.get(topic_id)
 
     async def is_staged(self, username: str) -> bool:
         return username in self.staged
@@ -372,7 +381,8 @@ class FakeForum:
         if self.enqueues:
             self.queued.append(raw)
             return CreatedReply(None, None, enqueued=True)
-        asked = next(p for p in self.posts.values() if (p.topic_id, p.post_number) == (topic_id, post_number))
+        seen = [*self.posts.values(), *self.own_posts.values()]
+        asked = next(p for p in seen if (p.topic_id, p.post_number) == (topic_id, post_number))
         self.replies.append((asked.id, raw))
         if met:
             raise met

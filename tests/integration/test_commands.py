@@ -143,11 +143,17 @@ def test_flags_are_set_with_a_reason_that_is_kept(database_url: str) -> None:
     assert (done.returncode, done.stderr) == (0, "input_gate is on\n")
     done = run("flags", "set", "answering", "shadow", "--why", "a first look", "--by", "ines", url=database_url)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "answering is shadow\n")
+    for name, value in (("category:3", "shadow"), ("group:staff:per_hour", "50")):
+        assert run("flags", "set", name, value, "--why", "a trial", url=database_url).returncode == 0
+    refused(run("flags", "set", "input_gate", "on", "--why", " ", url=database_url), "a reason is kept")
     shown = run("flags", url=database_url)
     assert shown.stdout.splitlines() == [
         "answering       shadow",
         "posts_pipeline  off",
         "input_gate      on",
+        "private_messages off",
+        "category:3      shadow",
+        "group:staff:per_hour 50",
         "activation      off (in shadow): this configuration was never tested",
     ]
     assert "First record a passed run" in shown.stderr

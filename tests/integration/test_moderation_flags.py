@@ -30,7 +30,7 @@ async def tested(pool: Pool) -> None:
 
 async def test_everything_is_off_at_first(pages: Pages) -> None:
     html = await pages.text("/flags")
-    assert html.count('<span class="mark ">off</span>') == 3
+    assert html.count('<span class="mark ">off</span>') == 4
     assert "Nothing was changed yet: everything is off." in html
     assert "éteint" in await pages.text("/flags", lang="fr")
 
@@ -107,7 +107,12 @@ async def test_categories_and_groups_are_set_and_shown_by_name(pages: Pages, poo
 async def test_the_api_says_and_turns_the_same(pages: Pages, pool: Pool) -> None:
     await pages.sign_in(ADMIN)
     first = (await pages.client.get("/api/flags")).json()
-    assert first["flags"] == {"answering": "off", "posts_pipeline": "off", "input_gate": "off"}
+    assert first["flags"] == {
+        "answering": "off",
+        "posts_pipeline": "off",
+        "input_gate": "off",
+        "private_messages": "off",
+    }
     assert first["activation"]["state"] == "off"
     turned = await pages.post_json("/api/flags", {"name": "category:3", "value": "off", "why": "quiet there"})
     assert turned.json()["flags"]["category:3"] == "off"

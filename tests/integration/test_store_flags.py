@@ -61,6 +61,7 @@ async def test_changes_at_once_chain_their_old_values(flags: FlagStore) -> None:
         ("group:a b:per_hour", "1", "group:NAME"),
         ("group:staff", "on", "group:NAME"),
         ("answering", "default", "off, shadow, on"),
+        ("private_messages", "shadow", "off, on"),
     ],
 )
 async def test_anything_else_is_rejected_with_what_is_allowed(

@@ -1,5 +1,6 @@
 """What answering needs from the outside, as Protocols; adapters match them structurally (proved in wiring)."""
 
+from service.answer.ports.deeds import AnsweredPost, Deed, DeedKind, Deeds, OwnPosts
 from service.answer.ports.flags import AnsweringMode, FlagReader, Flags
 from service.answer.ports.forum import CreatedReply, Forum
 from service.answer.ports.ledger import Claim, FixedReply, Ledger, RecentAnswers
@@ -7,11 +8,15 @@ from service.answer.ports.models import Answerer, ChatModel, DetectLanguage, Que
 from service.answer.ports.search import Excluded, Search, TopicMatch, TopicSearch
 
 __all__ = [
+    "AnsweredPost",
     "Answerer",
     "AnsweringMode",
     "ChatModel",
     "Claim",
     "CreatedReply",
+    "Deed",
+    "DeedKind",
+    "Deeds",
     "DetectLanguage",
     "Excluded",
     "FixedReply",
@@ -19,6 +24,7 @@ __all__ = [
     "Flags",
     "Forum",
     "Ledger",
+    "OwnPosts",
     "QueryEmbedder",
     "RecentAnswers",
     "Reranker",

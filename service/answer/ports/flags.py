@@ -31,6 +31,7 @@ class Flags:
     answering: AnsweringMode = AnsweringMode.OFF
     posts_pipeline: bool = False
     input_gate: bool = False
+    private_messages: bool = False
     signature: str = ""
     categories: Mapping[CategoryId, AnsweringMode] = field(default_factory=dict)
     category_per_hour: Mapping[CategoryId, int] = field(default_factory=dict)

@@ -30,6 +30,14 @@ class Forum(Protocol):
         """The topic as an anonymous reader sees it now, or None when he doesn't."""
         ...
 
+    async def own_post(self, post_id: PostId) -> Post | None:
+        """The post as the bot's own account sees it now, or None when it doesn't."""
+        ...
+
+    async def own_topic(self, topic_id: TopicId) -> Topic | None:
+        """The topic as the bot's own account sees it now, or None when it doesn't."""
+        ...
+
     async def our_reply_to(self, post_id: PostId) -> CreatedReply | None:
         """Our earlier reply to this post, if the forum has one."""
         ...

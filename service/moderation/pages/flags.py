@@ -99,6 +99,7 @@ def _values(read: Flags) -> dict[str, str]:
         "answering": read.answering.value,
         "posts_pipeline": "on" if read.posts_pipeline else "off",
         "input_gate": "on" if read.input_gate else "off",
+        "private_messages": "on" if read.private_messages else "off",
     }
 
 
