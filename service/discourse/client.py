@@ -105,17 +105,6 @@ class DiscourseClient:
         return None if value is None else topic_from_json(value)
 
     @_reading
-    async def own_post(self, post_id: PostId) -> Post | None:
-        """The post as the bot's own account sees it."""
-        value = await self._own(f"posts/{post_id}.json")
-        return None if value is None else post_from_json(value)
-
-    @_reading
-    async def own_topic(self, topic_id: TopicId) -> Topic | None:
-        value = await self._own(f"t/{topic_id}.json")
-        return None if value is None else topic_from_json(value)
-
-    @_reading
     async def public_topic(self, topic_id: TopicId) -> Topic | None:
         value = await self._calls.public(f"t/{topic_id}.json")
         return None if value is None else topic_from_json(value)
@@ -192,14 +181,6 @@ class DiscourseClient:
             return _created(fields_of(fields.get("post", fields), "reply"))
         except Rejected as exc:
             raise Unsure(f"forum: the answer to a reply can't be read: {exc}") from exc
-
-    async def _own(self, path: str) -> object | None:
-        try:
-            return await self._calls.as_bot("GET", path)
-        except Refused as exc:
-            if exc.status in UNSEEN:
-                return None
-            raise
 
     async def _own(self, path: str) -> object | None:
         try:
