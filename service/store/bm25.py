@@ -1,10 +1,10 @@
-"""What BM25 is computed with: its constants, and what it needs of the whole corpus, counted once a minute."""
+"""BM25: its formula in SQL, its constants, and what it needs of the whole corpus, counted once a minute."""
 
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, LiteralString
 
 from service.store.pool import Connection
 
@@ -16,6 +16,32 @@ B = 0.75
 
 STATISTICS_SECONDS = 60.0
 """How old the corpus's size and mean lengths may be: they move slowly, and counting reads every post."""
+
+
+def rarity(documents: LiteralString, holding: LiteralString) -> LiteralString:
+    """SQL of a word's inverse document frequency, as Lucene has it: never negative."""
+    return f"ln(1 + (greatest({documents}, {holding}) - {holding} + 0.5::float8) / ({holding} + 0.5::float8))"
+
+
+def score(weight: LiteralString, length: LiteralString, mean: LiteralString) -> LiteralString:
+    """SQL of BM25 (Robertson and Zaragoza 2009, 3.15), an aggregate over the words of one text that hold it `tf` times.
+
+    Each word counts its `weight`; `length` is of the text, `mean` of all texts. Parameters: k1 and b.
+    """
+    return (
+        f"sum({weight} * tf * (%(k1)s::float8 + 1) / (tf + %(k1)s::float8 * "
+        f"(1 - %(b)s::float8 + %(b)s::float8 * ({length}) / {mean}::float8)))"
+    )
+
+
+ASKED = f"""
+SELECT lexeme, times * {rarity("%(posts)s", "posts")} AS weight
+FROM document_frequencies JOIN unnest(%(lexemes)s::text[], %(times)s::float8[]) AS given (lexeme, times) USING (lexeme)
+"""  # noqa: S608 - made of constants
+"""The lexemes that posts have, each weighted by how few do and how often it is asked."""
+
+OF_POST = score("weight", "length", "%(mean_length)s")
+"""The BM25 of a post, over lexemes of ASKED joined with its postings."""
 
 _STATISTICS = """
 SELECT posts, post_length, topics, topic_length FROM (

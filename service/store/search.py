@@ -10,7 +10,7 @@ from psycopg.sql import Composed
 
 from service.domain import Candidate, EmbeddingProfile, IndexKind, TopicHit, TopicId, Vector
 from service.store import topic_channels
-from service.store.bm25 import K1, B, Bm25
+from service.store.bm25 import ASKED, K1, OF_POST, B, Bm25
 from service.store.pool import Connection, Pool, connection, transaction
 from service.store.profile_sql import nearest_statement
 from service.store.profiles import find_profile
@@ -25,21 +25,15 @@ RESCORED = 800
 _WIDENINGS = (4, 32)
 """How many times the wanted number of passages is looked at before the whole profile is."""
 
-_KEYWORDS = """
-WITH asked AS (
-    SELECT lexeme, times * ln(1 + (greatest(%(posts)s, posts) - posts + 0.5::float8) / (posts + 0.5::float8)) AS weight
-    FROM document_frequencies JOIN unnest(%(lexemes)s::text[], %(times)s::float8[]) AS given (lexeme, times)
-    USING (lexeme)
-), best AS (
-    SELECT post_id, sum(weight * tf * (%(k1)s::float8 + 1) / (
-        tf + %(k1)s::float8 * (1 - %(b)s::float8 + %(b)s::float8 * length / %(mean_length)s::float8)
-    )) AS bm25
+_KEYWORDS = f"""
+WITH asked AS ({ASKED}), best AS (
+    SELECT post_id, {OF_POST} AS bm25
     FROM asked JOIN postings USING (lexeme) GROUP BY post_id ORDER BY bm25 DESC, post_id LIMIT %(window)s
 )
 SELECT public_posts.*, bm25 FROM best JOIN public_posts USING (post_id)
 WHERE NOT (topic_id = %(asking_topic)s AND post_number >= %(from_number)s)
 ORDER BY bm25 DESC, post_id LIMIT %(limit)s
-"""
+"""  # noqa: S608 - made of constants
 
 _LAST = 2**31 - 1
 """No post number is higher."""
@@ -84,11 +78,7 @@ class SearchStore:
     async def keyword_posts(
         self, lexemes: Sequence[str], limit: int, *, exclude_from: tuple[TopicId, int] | None = None
     ) -> list[Candidate]:
-        """The `limit` public posts of highest BM25 over these lexemes, repeats counting; `exclude_from` as above.
-
-        Robertson and Zaragoza 2009, with Lucene's inverse document frequency, which is never negative:
-        ln(1 + (N - n + 0.5) / (n + 0.5)).
-        """
+        """The `limit` public posts of highest BM25 over these lexemes, repeats counting; `exclude_from` as above."""
         async with connection(self._pool) as conn:
             parameters = _parameters(limit, exclude_from) | await self._bm25.parameters(conn, lexemes)
             found: list[Candidate] = []

@@ -12,6 +12,7 @@ from pgvector import HalfVector
 from psycopg.rows import dict_row
 
 from service.domain import Candidate, ProfileId, TopicHit, TopicScores, Vector
+from service.store.bm25 import ASKED, OF_POST, rarity, score
 from service.store.pool import Connection
 
 
@@ -22,7 +23,9 @@ class Grain(StrEnum):
     FIRST = "first"
 
 
-WORDED = """
+_OTHERS_LENGTH = "public_topics.length - CASE WHEN topic_id = %(asking_topic)s THEN left_length.length ELSE 0 END"
+
+WORDED = f"""
 WITH left_out AS MATERIALIZED (
     SELECT post_id, length FROM posts
     WHERE topic_id = %(asking_topic)s AND post_number BETWEEN %(from_number)s AND %(to_number)s
@@ -32,17 +35,12 @@ WITH left_out AS MATERIALIZED (
       AND NOT (topic_id = %(asking_topic)s AND post_id IN (SELECT post_id FROM left_out))
     GROUP BY lexeme, topic_id
 ), asked AS (
-    SELECT lexeme, ln(1 + (greatest(%(topics)s, count(*)) - count(*) + 0.5::float8) / (count(*) + 0.5::float8)) AS idf
-    FROM held GROUP BY lexeme
+    SELECT lexeme, {rarity("%(topics)s", "count(*)")} AS idf FROM held GROUP BY lexeme
 ), left_length AS (SELECT coalesce(sum(length), 0) AS length FROM left_out)
-SELECT topic_id, sum(idf * tf * (%(k1)s::float8 + 1) / (
-    tf + %(k1)s::float8 * (1 - %(b)s::float8 + %(b)s::float8 / %(mean_topic_length)s::float8 * (
-        public_topics.length - CASE WHEN topic_id = %(asking_topic)s THEN left_length.length ELSE 0 END
-    ))
-)) AS score
+SELECT topic_id, {score("idf", _OTHERS_LENGTH, "%(mean_topic_length)s")} AS score
 FROM held JOIN asked USING (lexeme) JOIN public_topics USING (topic_id) CROSS JOIN left_length
 GROUP BY topic_id ORDER BY score DESC, topic_id LIMIT %(limit)s
-"""
+"""  # noqa: S608 - made of constants
 
 NEAREST = """
 WITH nearest AS MATERIALIZED (
@@ -59,22 +57,16 @@ SELECT topic_id, 1 - distance AS score FROM (
 ) AS found JOIN public_topics USING (topic_id) WHERE distance <> 'NaN' ORDER BY distance, topic_id LIMIT %(limit)s
 """
 
-BEST_POSTS = """
+BEST_POSTS = f"""
 WITH of_topics AS MATERIALIZED (
     SELECT post_id, topic_id, post_number, left(body, %(read_chars)s) AS body FROM public_posts
     WHERE topic_id = ANY(%(topic_ids)s)
       AND NOT (topic_id = %(asking_topic)s AND post_number BETWEEN %(from_number)s AND %(to_number)s)
-), asked AS (
-    SELECT lexeme, times * ln(1 + (greatest(%(posts)s, posts) - posts + 0.5::float8) / (posts + 0.5::float8)) AS weight
-    FROM document_frequencies JOIN unnest(%(lexemes)s::text[], %(times)s::float8[]) AS given (lexeme, times)
-    USING (lexeme)
-), near AS (
+), asked AS ({ASKED}), near AS (
     SELECT post_id, max(1 - (embedding <=> %(vector)s::halfvec)) AS cosine
     FROM of_topics JOIN embeddings USING (post_id) WHERE profile_id = %(profile_id)s GROUP BY post_id
 ), worded AS (
-    SELECT post_id, sum(weight * tf * (%(k1)s::float8 + 1) / (
-        tf + %(k1)s::float8 * (1 - %(b)s::float8 + %(b)s::float8 * length / %(mean_length)s::float8)
-    )) AS bm25
+    SELECT post_id, {OF_POST} AS bm25
     FROM of_topics JOIN postings USING (post_id) JOIN asked USING (lexeme) GROUP BY post_id
 ), ranked AS (
     SELECT post_id, topic_id, cosine, bm25,
@@ -103,7 +95,7 @@ LEFT JOIN topic_embeddings AS mean
     ON mean.profile_id = %(profile_id)s AND mean.grain = 'mean' AND mean.topic_id = public_posts.topic_id
 LEFT JOIN topic_embeddings AS first
     ON first.profile_id = %(profile_id)s AND first.grain = 'first' AND first.topic_id = public_posts.topic_id
-"""
+"""  # noqa: S608 - made of constants
 
 ANSWERS = {"words": 1.7, "asks": -3.8, "log_length": 0.24, "first": -4.5, "worded": 2.0}
 """What makes a post the one of its topic that answers: its BM25 as a share of the topic's highest, the share of its
