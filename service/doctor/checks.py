@@ -1,6 +1,18 @@
 """Every check of an installation, in the order in which a person would mend it."""
 
-from service.doctor import activation, clock, database, deliveries, flags, forum, index, model_servers, proofs, queue
+from service.doctor import (
+    activation,
+    clock,
+    database,
+    deliveries,
+    flags,
+    forum,
+    index,
+    model_servers,
+    proofs,
+    queue,
+    sign_in,
+)
 from service.doctor.check import Examination
 
 _DATABASE = "Start Postgres and check database.url, its password and that this machine may connect."
@@ -31,4 +43,5 @@ CHECKS = (
     Examination("reranker's proof", proofs.reranker_proof, _MODEL),
     Examination("flags", flags.flags, "Set it again: `ariane flags set NAME VALUE --why ...`."),
     Examination("activation", activation.activation, _INDEX),
+    Examination("sign-in", sign_in.sign_in, sign_in.CONNECT_MEND),
 )

@@ -255,7 +255,12 @@ async def test_a_good_installation_has_nothing_to_mend(
     patient: Patient, pool: Pool, corpus: CorpusStore, embedder: HashEmbedder, base_url: str
 ) -> None:
     settings = Settings.model_validate(
-        {"forum": {"base_url": base_url, "api_key": KEY}, "webhook": {"secrets": [SECRET]}, "database": {"url": "x"}}
+        {
+            "forum": {"base_url": base_url, "api_key": KEY},
+            "webhook": {"secrets": [SECRET]},
+            "database": {"url": "x"},
+            "moderation": {"connect_secret": SECRET},
+        }
     )
     await prove(embedder, ReferenceStore(pool))
     await embed_pending(corpus, embedder)
