@@ -156,7 +156,7 @@ class _Failures:
 
 
 class _SecurityHeaders:
-    """Adds the headers to every response; the moderators' pages have their own."""
+    """Adds the headers to every response that doesn't set them itself; the moderators' pages have their own."""
 
     def __init__(self, app: ASGIApp, pages: Headers) -> None:
         self._app = app
@@ -168,7 +168,8 @@ class _SecurityHeaders:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *added]
+                given = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(one for one in added if one[0] not in given)]
             await send(message)
 
         await self._app(scope, receive, send_with_headers)

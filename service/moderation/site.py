@@ -1,6 +1,7 @@
 """Puts the pages together: one application to be mounted, closed to all who are not signed in."""
 
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from fastapi import APIRouter, Depends, FastAPI, Request
@@ -39,12 +40,21 @@ def moderation_app(desk: Desk) -> FastAPI:
         app.include_router(router, dependencies=guards)
     app.include_router(sign_in.router)
     app.include_router(sign_in.out)
-    app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static")
+    app.mount("/static", _Static(directory=Path(__file__).parent / "static"), name="static")
     app.add_exception_handler(NotSignedIn, _sign_in_first)
     app.add_exception_handler(ArianeError, _failed)
     app.add_exception_handler(RequestValidationError, _unreadable)
     app.add_exception_handler(HTTPException, _unknown)
     return app
+
+
+class _Static(StaticFiles):
+    """Files that a browser keeps, and asks each time whether they are still the same."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["cache-control"] = "no-cache"
+        return response
 
 
 def page_headers(desk: Desk) -> Headers:

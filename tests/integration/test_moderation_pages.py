@@ -81,6 +81,15 @@ async def test_the_policy_is_strict_and_once(pages: Pages) -> None:
     assert "style-src" not in elsewhere.headers["content-security-policy"]
 
 
+async def test_a_browser_keeps_the_style_and_asks_whether_it_changed(pages: Pages) -> None:
+    first = await pages.client.get("/static/style.css")
+    assert first.headers.get_list("cache-control") == ["no-cache"]
+    assert "default-src 'none'" in first.headers["content-security-policy"]
+    again = await pages.client.get("/static/style.css", headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert (await pages.client.get("/static/../site.py")).status_code == 404
+
+
 async def test_a_page_that_is_not_there_says_so(pages: Pages) -> None:
     await pages.sign_in()
     answer = await pages.client.get("/nowhere")
