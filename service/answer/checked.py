@@ -66,6 +66,7 @@ async def checked(
         trace.checks.append("no second draft: model down")
         return Written(None, more, limit=True)
     trace.first_draft, trace.draft, trace.drafted_by = trace.draft, second.text, second.by
+    trace.evidence = second.evidence
     trace.notes.extend(second.notes)
     last = await _examined(asked_again, second, more, zone, deps, trace, seed=seed)
     return Written(last.draft, more) if last.passed else Written(None, more, limit=True)

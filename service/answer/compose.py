@@ -48,7 +48,7 @@ async def compose(
     further than its reply. `before` is what was said before it in its topic.
     """
     lang = language(trigger.text, topic.title, stages, default_lang)
-    trace = Trace(lang=lang, notes=["question_cut"] if trigger.cut else [])
+    trace = Trace(asked=trigger.text, lang=lang, notes=["question_cut"] if trigger.cut else [])
 
     async def checked(answered: Answer, trace: Trace) -> Composed:
         cited = tuple(source.post_id for source in answered.sources if source.n in answered.cited)

@@ -94,11 +94,10 @@ def allowed(limits: CallLimits, spent: Spent, clock: Callable[[], float]) -> All
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What one call gave: text without thinking, the sources it was shown, and what is wrong with it."""
+    """What one call gave: text without thinking, what it was asked, and what is wrong with it."""
 
     text: str
-    shown: tuple[int, ...]
-    chars: int
+    prompt: Prompt
     fault: Fault | None
 
 
@@ -148,11 +147,22 @@ class GeneratedAnswerer:
             notes = (f"retried_{attempt.fault}",)
             attempt = await self._attempt(question, sources, zone, less_evidence(budget), allowance)
         text = attempt.text
-        if attempt.fault is Fault.CAPPED and (text := cut_after_citation(attempt.text, attempt.shown)):
+        if attempt.fault is Fault.CAPPED and (text := cut_after_citation(attempt.text, attempt.prompt.shown)):
             notes = (*notes, "cut_after_citation")
         elif attempt.fault:
             raise Rejected(f"{options.model} gave no usable draft: {attempt.fault}", status=422)
-        return Draft(text, options.model, attempt.shown, notes, question.lang, told, attempt.chars, allowance.spent)
+        read = attempt.prompt
+        return Draft(
+            text,
+            options.model,
+            read.shown,
+            notes,
+            question.lang,
+            told,
+            read.chars,
+            allowance.spent,
+            evidence=read.messages[-1].content,
+        )
 
     async def _attempt(
         self, question: Question, sources: Sequence[Source], zone: Zone, budget: PromptBudget, allowance: Allowance
@@ -173,7 +183,7 @@ class GeneratedAnswerer:
             if exc.status != 413:
                 raise
             log.warning("prompt_cut", error=str(exc))
-            attempt = Attempt("", prompt.shown, prompt.chars, Fault.PROMPT_CUT)
+            attempt = Attempt("", prompt, Fault.PROMPT_CUT)
         else:
             attempt = _read(completion, prompt, delimiter)
         COMPLETIONS.labels(attempt.fault or "ok").inc()
@@ -185,8 +195,8 @@ def _read(completion: Completion, prompt: Prompt, delimiter: str) -> Attempt:
     spoken = strip_hidden(completion.text, Counter())
     text = "\n".join(line for line in spoken.split("\n") if delimiter.lower() not in line.lower()).strip()
     if not text:
-        return Attempt(text, prompt.shown, prompt.chars, Fault.EMPTY)
-    return Attempt(text, prompt.shown, prompt.chars, Fault.CAPPED if completion.truncated else None)
+        return Attempt(text, prompt, Fault.EMPTY)
+    return Attempt(text, prompt, Fault.CAPPED if completion.truncated else None)
 
 
 def cut_after_citation(text: str, numbers: Collection[int]) -> str:

@@ -88,7 +88,7 @@ async def _draft(
     except (Transient, Rejected, Misconfigured) as exc:
         trace.notes.append(went_without("answerer", exc))
         return None
-    trace.draft, trace.drafted_by = draft.text, draft.by
+    trace.draft, trace.drafted_by, trace.evidence = draft.text, draft.by, draft.evidence
     trace.notes.extend(draft.notes)
     return draft
 

@@ -139,7 +139,8 @@ class Draft:
     `shown` are the numbers of the sources it was written from, the first ones: all when None. `notes` go to the trace.
     `lang` is the language it has to be in: none for quotes, which keep the language of their posts. `prompt` is the
     fixed part of what the model was told, of which nothing may be posted. `chars` is how much of each source it was
-    shown, `spent` what the question has used up with it; both are a model's.
+    shown, `spent` what the question has used up with it, `evidence` its sources word for word as it read them, with
+    the question; all three are a model's.
     """
 
     text: str
@@ -150,6 +151,7 @@ class Draft:
     prompt: str = ""
     chars: int = 0
     spent: Spent = Spent()
+    evidence: str = ""
 
 
 class Result(StrEnum):
@@ -179,15 +181,18 @@ class Trace:
     """What happened to one question, stage by stage: what moderators see and what evaluation replays.
 
     `checks` tells of each check of a draft by the model whether it passed, why it failed, or why it wasn't made;
-    `draft` is the last private draft, `first_draft` the one that failed before it.
+    `draft` is the last private draft, `first_draft` the one that failed before it; `evidence` is what a model was given
+    to read for the last one, word for word. `asked` is the question as it was read from the post.
     """
 
+    asked: str = ""
     queries: list[str] = field(default_factory=list)
     lang: str = ""
     mode: Mode | None = None
     zone: Zone | None = None
     candidates: Sequence[Candidate] = ()
     sources: Sequence[Source] = ()
+    evidence: str = ""
     draft: str = ""
     drafted_by: str = ""
     first_draft: str = ""

@@ -1,10 +1,11 @@
 """The stored traces, read back: what happened to a question, as moderators and the demo see it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from service.domain import Mode, PostId, Source, Trace, Zone
+from service.domain import Candidate, Mode, PostId, Source, TopicScores, Trace, Zone
 from service.store.pool import Pool, connection
 
 _LATEST = """
@@ -38,28 +39,30 @@ class TraceStore:
         if row is None:
             return None
         outcome, reason, recorded_at, stored, cited_posts = row
-        trace = _trace(stored)
+        trace = read_trace(stored)
         cited = tuple(source.n for source in trace.sources if source.post_id in cited_posts)
         return StoredTrace(outcome, reason, recorded_at, trace, cited)
 
 
-def _trace(stored: dict[str, Any]) -> Trace:
+def read_trace(stored: Mapping[str, Any]) -> Trace:
+    """A trace as `service.store.ledger` stored it; what an older version did not store yet is empty."""
+    plain = ("asked", "queries", "lang", "evidence", "draft", "drafted_by", "first_draft", "checks", "removed")
+    known = {name: stored[name] for name in (*plain, "notes", "timings_ms") if name in stored}
     return Trace(
-        queries=stored.get("queries", []),
-        lang=stored.get("lang", ""),
+        **known,
         mode=Mode(stored["mode"]) if stored.get("mode") else None,
         zone=Zone(stored["zone"]) if stored.get("zone") else None,
+        candidates=tuple(_candidate(one) for one in stored.get("candidates", [])),
         sources=tuple(_source(source) for source in stored.get("sources", [])),
-        draft=stored.get("draft", ""),
-        drafted_by=stored.get("drafted_by", ""),
-        first_draft=stored.get("first_draft", ""),
-        checks=stored.get("checks", []),
-        removed=stored.get("removed", {}),
-        notes=stored.get("notes", []),
-        timings_ms=stored.get("timings_ms", {}),
     )
 
 
-def _source(stored: dict[str, Any]) -> Source:
+def _source(stored: Mapping[str, Any]) -> Source:
     known = {field.name: stored[field.name] for field in fields(Source)}
     return Source(**{**known, "created_at": datetime.fromisoformat(stored["created_at"])})
+
+
+def _candidate(stored: Mapping[str, Any]) -> Candidate:
+    known = {field.name: stored[field.name] for field in fields(Candidate) if field.name in stored}
+    topic = TopicScores(**stored["topic"]) if stored.get("topic") else None
+    return Candidate(**{**known, "created_at": datetime.fromisoformat(stored["created_at"]), "topic": topic})

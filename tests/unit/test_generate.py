@@ -332,8 +332,10 @@ async def through_the_pipeline(
 
 
 async def test_the_trace_says_who_wrote_and_what_happened() -> None:
-    told, trace = await through_the_pipeline(answerer(telling(completion(""))))
+    model = telling(completion(""))
+    told, trace = await through_the_pipeline(answerer(model))
     assert (told.result, trace.drafted_by, trace.notes) == (Result.ANSWERED, "qwen3:4b", ["retried_empty"])
+    assert trace.evidence == model.prompts[-1][-1].content  # of the second try, word for word
     _, trace = await through_the_pipeline(FallbackAnswerer(answerer(telling(DOWN[0])), FakeAnswerer()))
     assert (trace.drafted_by, trace.notes) == ("fake, the model was down", ["model_down"])
     told, trace = await through_the_pipeline(FallbackAnswerer(answerer(telling(DOWN[2])), None))
