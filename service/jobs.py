@@ -38,6 +38,10 @@ class Work(Protocol):
         """Drop what is past its retention."""
         ...
 
+    async def carry_out(self, deed_id: int, *, last_try: bool) -> None:
+        """Do what a moderator decided about an answer; on the `last_try` it is closed in any case."""
+        ...
+
     async def give_up(self, inbox_id: InboxId) -> None:
         """Record that this question stays without an answer (skipped: given_up), so that its loss is seen."""
         ...
@@ -58,6 +62,7 @@ class TaskName(StrEnum):
     REFRESH_POST = "refresh_post"
     REFRESH_TOPIC = "refresh_topic"
     REFRESH_CATEGORIES = "refresh_categories"
+    CARRY_OUT = "carry_out"
     EMBED_PENDING = "embed_pending"
     EXPIRE = "expire"
 
@@ -77,6 +82,7 @@ _PLACES: Mapping[TaskName, tuple[Queue, int]] = {
     TaskName.REFRESH_POST: (Queue.INDEX, 0),
     TaskName.REFRESH_TOPIC: (Queue.INDEX, 0),
     TaskName.EMBED_PENDING: (Queue.INDEX, -100),
+    TaskName.CARRY_OUT: (Queue.UPKEEP, 100),
     TaskName.REFRESH_CATEGORIES: (Queue.UPKEEP, 50),
     TaskName.EXPIRE: (Queue.UPKEEP, -100),
 }
@@ -181,6 +187,11 @@ def build_queue(policy: RetryPolicy, *, finished_jobs_hours: int) -> App:
     @app.task(name=TaskName.REFRESH_TOPIC, retry=policy, pass_context=True)
     async def refresh_topic(context: JobContext, topic_id: int) -> None:
         await _work(context).refresh_topic(TopicId(topic_id))
+
+    @app.task(name=TaskName.CARRY_OUT, retry=policy, pass_context=True)
+    async def carry_out(context: JobContext, deed_id: int) -> None:
+        last_try = policy.wait_seconds(Transient(""), context.job.attempts) is None
+        await _work(context).carry_out(deed_id, last_try=last_try)
 
     _add_periodic(app, policy, finished_jobs_hours)
     return app

@@ -15,11 +15,12 @@ from service.moderation import sign_in
 from service.moderation.access import API, SAFE, NotSignedIn, own_form, own_origin, signed_in
 from service.moderation.desk import Desk
 from service.moderation.layout import Entry, page, path_of
-from service.moderation.pages import flags, home
+from service.moderation.pages import decide, flags, home
 from service.telemetry import fault, log
 
 PAGES: tuple[tuple[Entry, APIRouter], ...] = (
     (Entry("home", "/"), home.router),
+    (Entry("answers", "/answers"), decide.router),
     (Entry("flags", "/flags"), flags.router),
 )
 """The navigation in its order, each line with the routes behind it."""

@@ -37,12 +37,16 @@ class Deed:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredPost:
-    """The answer to a post as the ledger has it: its topic, what became of it, its text, and our post."""
+    """The answer to a post as the ledger has it: its topic, what became of it, its text, and our post.
+
+    `private`: it was asked in a private message.
+    """
 
     topic_id: TopicId
     outcome: str | None
     reply: FixedReply
     reply_post_id: PostId | None
+    private: bool = False
 
 
 class Deeds(Protocol):

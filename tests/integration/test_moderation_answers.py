@@ -1,0 +1,242 @@
+"""The answers' pages: what is listed and shown to whom, and what becomes of a moderator's decisions."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from service.domain import CategoryId, PostId, Skipped, SkipReason, TopicId
+from service.moderation.labels import golden_of
+from service.store.checked_questions import CheckedQuestionStore
+from service.store.ledger import LedgerStore
+from service.store.pool import Pool
+from service.store.signals import Signal, SignalStore
+from tests.integration.answers_kit import POSTED, RAW, answered, open_places, trace
+from tests.integration.store_data import NOON, PRIVATE, later, post, rows
+from tests.moderators import ADMIN, Pages, open_pages, visible
+
+
+@pytest.fixture
+async def pages(pool: Pool) -> AsyncIterator[Pages]:
+    await open_places(pool)
+    async with open_pages(pool) as opened:
+        await opened.sign_in()
+        yield opened
+
+
+async def deeds(pool: Pool) -> list[tuple[object, ...]]:
+    return await rows(pool, "SELECT post_id, kind, reason, by, by_user_id, outcome FROM answer_deeds ORDER BY deed_id")
+
+
+async def jobs(pool: Pool) -> list[tuple[object, ...]]:
+    return await rows(pool, "SELECT task_name, lock FROM procrastinate_jobs ORDER BY id")
+
+
+async def test_an_answer_is_shown_with_all_that_led_to_it(pages: Pages, pool: Pool) -> None:
+    await answered(pool)
+    html = await pages.text("/answers/140")
+    text = visible(html)
+    for shown in (
+        "in shadow answered",
+        "why do my &lt;b&gt;tomatoes&lt;/b&gt; crack?",
+        "why do tomatoes crack",
+        "Water them evenly [[1]].",
+        "They crack.",
+        "--- abc source 1 Unevenly watered.",
+        "failed says what its sources don&#39;t , repeats itself",
+        "passed",
+        "1,500 ms in all",
+        "search 20.0 ms",
+        "cited",
+    ):
+        assert shown in text
+    assert "<b>tomatoes" not in html
+    assert 'href="https://forum.example/t/tomatoes/10/40"' in html
+    assert 'href="https://forum.example/t/tomatoes/10/3"' in html
+    assert '<rect class="stage-0" x="0" y="2" width="800.0" height="8"/>' in html  # the cosine 0.8
+    assert '<rect class="stage-0" x="250.0" y="2" width="250.0" height="8"/>' in html  # the logit -1.25 of 2.5 at most
+    assert '<rect class="stage-5" x="13.3" y="0" width="986.7" height="24"/>' in html  # 1,480 of 1,500 ms
+    assert "à blanc" in visible(await pages.text("/answers/140", lang="fr"))
+
+
+async def test_what_is_missing_breaks_no_page(pages: Pages, pool: Pool) -> None:
+    await LedgerStore(pool).record_skip(post(41), SkipReason.THANKS, now=NOON)
+    assert "skipped thanks" in visible(await pages.text("/answers/141"))
+
+
+async def test_the_list_is_filtered(pages: Pages, pool: Pool) -> None:
+    await answered(pool)
+    await answered(pool, post(41), what=POSTED, of=trace("how deep do roots go? 100%"), at=later(60 * 30))
+    await LedgerStore(pool).record_skip(post(42), SkipReason.THANKS, now=NOON)
+
+    async def listed(query: str) -> set[str]:
+        html = await pages.text(f"/answers{query}")
+        return {number for number in ("140", "141", "142") if f'/moderation/answers/{number}"' in html}
+
+    assert await listed("") == {"140", "141"}
+    assert await listed("?outcome=posted") == {"141"}
+    assert await listed("?outcome=skipped") == {"142"}
+    assert await listed("?outcome=skipped&result=thanks") == {"142"}
+    assert await listed("?zone=weak") == set()
+    assert await listed("?zone=normal&category=1") == {"140", "141"}
+    assert await listed("?category=7") == set()
+    assert await listed("?day=2026-01-03") == {"141"}
+    assert await listed("?text=tomatoes</b>%20crack") == {"140"}
+    assert await listed("?text=100%25") == {"141"}
+    assert await listed("?text=10_%25") == set()  # no wildcard but a letter
+    assert await listed("?outcome=%00&zone=x&category=x&day=x&page=x") == {"140", "141"}
+    assert await listed("?page=2") == set()
+
+
+async def test_shadow_counts_what_would_have_been(pages: Pages, pool: Pool) -> None:
+    now = pages.clock()
+    await answered(pool, at=now)
+    await answered(pool, post(41), at=now)
+    await answered(pool, post(42), what=POSTED, at=now - timedelta(days=31))
+    assert "in shadow answered normal 2" in visible(await pages.text("/answers"))
+    assert "posted answered normal" not in visible((await pages.text("/answers")).split('id="counts"')[1])
+
+
+async def test_what_a_moderator_cant_see_on_the_forum_he_cant_see_here(pages: Pages, pool: Pool) -> None:
+    await answered(pool, post(41, topic_id=TopicId(20), category_id=PRIVATE.id))
+    await answered(pool, post(42, archetype="private_message"))
+    await answered(pool, post(43, topic_id=TopicId(99), category_id=CategoryId(99)))  # nobody knows the place
+    await answered(pool)
+    for number in (141, 142, 143):
+        assert (await pages.client.get(f"/answers/{number}")).status_code == 404
+        assert (await pages.post(f"/answers/{number}/wrong", {"why": "no"})).status_code == 404
+        assert f"/answers/{number}" not in await pages.text("/answers")
+    assert await deeds(pool) == []
+    await pages.sign_in(ADMIN)
+    for number in (140, 141, 142, 143):
+        assert f"/answers/{number}" in await pages.text("/answers")
+        assert "why do tomatoes crack" in await pages.text(f"/answers/{number}")
+
+
+@pytest.mark.parametrize("number", ["0", "1", "99999999999999999999", "-1", "x"])
+async def test_an_answer_that_is_not_there(pages: Pages, number: str) -> None:
+    assert (await pages.client.get(f"/answers/{number}")).status_code in (404, 422)
+
+
+async def test_post_it_is_asked_of_the_worker_once(pages: Pages, pool: Pool) -> None:
+    await answered(pool)
+    first = await pages.post("/answers/140/post", {"why": ""})
+    again = await pages.post("/answers/140/post", {"why": ""})
+    assert (first.status_code, first.headers["location"]) == (303, "/moderation/answers/140?done=post")
+    assert again.headers["location"] == "/moderation/answers/140?done=again"
+    assert await deeds(pool) == [(140, "post", "", "mia", 6, None)]
+    assert await jobs(pool) == [("carry_out", "deeds:140")]
+    html = await pages.text("/answers/140?done=post")
+    assert "It will be posted in a moment." in html
+    assert 'action="/moderation/answers/140/post"' not in html
+
+
+async def test_a_deed_that_failed_may_be_asked_again(pages: Pages, pool: Pool) -> None:
+    await answered(pool)
+    await pages.post("/answers/140/post", {})
+    async with pool.connection() as conn:
+        await conn.execute("UPDATE answer_deeds SET outcome = 'source_gone', done_at = now()")
+    assert "a source is gone" in visible(await pages.text("/answers/140"))
+    assert (await pages.post("/answers/140/post", {})).headers["location"].endswith("?done=post")
+
+
+@pytest.mark.parametrize(
+    ("asked", "fields", "status", "says"),
+    [
+        ("post", {}, 409, "only an answer in shadow"),
+        ("hide", {"why": " "}, 422, "a reason is kept"),
+        ("wrong", {"why": "x" * 501}, 422, "a reason is kept"),
+        ("edit", {"why": "x", "raw": "short"}, 422, "20 to 32,000"),
+        ("test-question", {"why": "x", "question": " ", "slice": "paraphrase"}, 422, "1 to 1,500"),
+        ("test-question", {"why": "x", "question": "q", "slice": "a"}, 422, "one of paraphrase"),
+        ("test-question", {"why": "x", "question": "q", "slice": "paraphrase"}, 422, "nothing does"),
+        ("test-question", {"why": "x", "question": "q", "slice": "offtopic", "golden-10-3": "2"}, 422, "nothing does"),
+        ("test-question", {"why": "x", "question": "q", "slice": "typo", "other": "x"}, 422, "no link to a post"),
+    ],
+)
+async def test_what_cant_be_is_refused_and_says_why(
+    pages: Pages, pool: Pool, asked: str, fields: dict[str, str], status: int, says: str
+) -> None:
+    await answered(pool, what=POSTED)
+    answer = await pages.post(f"/answers/140/{asked}", fields)
+    assert answer.status_code == status
+    assert says in answer.text
+    assert await deeds(pool) == []
+    assert await jobs(pool) == []
+
+
+async def test_no_other_decision(pages: Pages, pool: Pool) -> None:
+    await answered(pool)
+    assert (await pages.post("/answers/140/burn", {"why": "x"})).status_code == 404
+
+
+async def test_hide_and_correct_are_asked_of_the_worker(pages: Pages, pool: Pool) -> None:
+    await answered(pool, what=POSTED)
+    assert RAW.split(",")[0] in await pages.text("/answers/140")
+    await pages.post(
+        "/answers/140/edit", {"raw": "A better text than before.\r\nTwo lines.", "why": "a source is gone"}
+    )
+    await pages.post("/answers/140/hide", {"why": "no use"})
+    assert await deeds(pool) == [
+        (140, "edit", "a source is gone", "mia", 6, None),
+        (140, "hide", "no use", "mia", 6, None),
+    ]
+    assert await rows(pool, "SELECT raw FROM answer_deeds WHERE kind = 'edit'") == [
+        ("A better text than before.\nTwo lines.",)
+    ]
+
+
+async def test_why_it_was_wrong_is_kept(pages: Pages, pool: Pool) -> None:
+    await answered(pool)
+    await pages.post("/answers/140/wrong", {"why": "it is about <potatoes>"})
+    assert await deeds(pool) == [(140, "wrong", "it is about <potatoes>", "mia", 6, "done")]
+    assert "it is about &lt;potatoes&gt;" in await pages.text("/answers/140")
+    assert "wrong" in visible(await pages.text("/answers"))
+
+
+async def test_a_correction_becomes_a_test_question(pages: Pages, pool: Pool) -> None:
+    await answered(pool)
+    sent = {
+        "question": "why do\ttomatoes crack",
+        "slice": "paraphrase",
+        "golden-10-3": "2",
+        "golden-10-5": "2",
+        "other": "https://forum.example/t/roots/12/1?u=mia\n\n",
+        "why": "it missed the second one",
+    }
+    await pages.post("/answers/140/test-question", sent)
+    (one,) = await CheckedQuestionStore(pool).all()
+    assert (one.post_id, one.slice, one.lang, one.question) == (140, "paraphrase", "en", "why do tomatoes crack")
+    assert one.golden == [(10, [3, 5]), (12, [1])]
+    assert one.note == "it missed the second one"
+    await pages.post("/answers/140/test-question", {"question": "q", "slice": "offtopic", "why": "no tomatoes here"})
+    (one,) = await CheckedQuestionStore(pool).all()
+    assert (one.slice, one.golden) == ("offtopic", [])
+    assert [deed[1] for deed in await deeds(pool)] == ["test_question", "test_question"]
+
+
+async def test_signals_are_shown_on_their_answer(pages: Pages, pool: Pool) -> None:
+    await answered(pool, what=POSTED)
+    signals = SignalStore(pool)
+    await signals.happened(Signal.LIKED, PostId(150))
+    await signals.happened(Signal.LIKED, PostId(150))
+    await signals.happened(Signal.LIKED, PostId(151))  # not ours
+    assert "liked × 1" in visible(await pages.text("/answers/140"))
+    assert "liked" in visible(await pages.text("/answers"))
+
+
+async def test_an_answer_posted_before_a_later_skip_is_the_one_shown(pages: Pages, pool: Pool) -> None:
+    await answered(pool)
+    await LedgerStore(pool).record_skip(post(40), SkipReason.POST_HIDDEN, now=later(9))
+    assert "in shadow answered" in visible(await pages.text("/answers/140"))
+
+
+async def test_a_text_that_was_not_posted_is_shown_with_why(pages: Pages, pool: Pool) -> None:
+    await answered(pool, what=Skipped(SkipReason.SOURCE_GONE))
+    text = visible(await pages.text("/answers/140"))
+    assert "skipped a source is gone" in text
+    assert "Water them evenly" in text
+
+
+def test_links_and_boxes_are_read() -> None:
+    assert golden_of({"golden-3-4": "2", "golden-3-2": "2", "other": "/t/x/3/9"}) == ((3, (2, 4, 9)),)
