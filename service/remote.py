@@ -88,7 +88,7 @@ class Remote:
         body: Mapping[str, object] | None = None,
         repeatable: bool = True,
     ) -> object:
-        """The JSON value of a 2xx answer.
+        """The JSON value of a 2xx answer; None of an empty one to a deletion.
 
         A call that is not `repeatable` is tried again only when it surely wasn't carried out: no connection, 429 or
         503. Raises Transient (slow, busy, broken or gone), Unsure instead when a call that is not repeatable may have
@@ -142,6 +142,8 @@ class Remote:
         reason = f"{self.name}: {response.request.method} {response.request.url.path} was answered {status}"
         if response.is_success and len(content) > MAX_ANSWER_BYTES:
             self._broken(f"{reason} with more than {MAX_ANSWER_BYTES} bytes", repeatable)
+        if response.is_success and not content and response.request.method == "DELETE":
+            return None  # as Discourse answers a deletion
         if response.is_success:
             try:
                 return parse_json(content)

@@ -28,6 +28,7 @@ class Message(StrEnum):
     HELP = "help"
     QUESTION_CUT = "question_cut"
     FOOTER = "footer"
+    WITHDRAWN = "withdrawn"
     DECLINE_GENERALIST = "decline_generalist"
     DECLINE_VIOLENCE = "decline_violence"
     DECLINE_SELF_HARM = "decline_self_harm"

@@ -190,6 +190,13 @@ class DiscourseClient:
                 return None
             raise
 
+    async def edit_own(self, post_id: PostId, raw: str, *, why: str) -> None:
+        """Let our post say this; the forum keeps what it said before, and the reason."""
+        await self._calls.as_bot("PUT", f"posts/{post_id}.json", body={"post": {"raw": raw, "edit_reason": why}})
+
+    async def delete_own(self, post_id: PostId) -> None:
+        await self._calls.as_bot("DELETE", f"posts/{post_id}.json")
+
     async def _among_replies(self, post_id: PostId, number: int) -> CreatedReply | None:
         """Our reply among those that Discourse counts as replies to the post; it counts quotes of it too."""
         after = 1

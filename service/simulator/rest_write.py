@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 
 from service.simulator import shapes
 from service.simulator.forum import Author
@@ -73,8 +73,10 @@ async def edit(post_id: int, request: Request, here: Here, known: Known) -> shap
 
 
 @router.delete("/posts/{post_id}.json")
-async def delete(post_id: int, here: Here, known: Known) -> None:
+async def delete(post_id: int, here: Here, known: Known) -> Response:
+    """Delete a post; the answer is empty, as Discourse's is."""
     here.forum.delete_post(Author(known, here.desk.clock()), _own(here, known, post_id).id)
+    return Response()
 
 
 @router.put("/posts/{post_id}/recover.json")

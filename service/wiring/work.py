@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from service.answer import decided
 from service.answer.respond import Respond, give_up, respond
 from service.answer.trigger import Bot
 from service.discourse.names import folded_name
@@ -11,8 +12,8 @@ from service.ingest import index
 from service.ingest.embed import embed_pending
 from service.ingest.index import Indexer
 from service.jobs import Work
+from service.wiring.decided import decided_of
 from service.wiring.services import Services
-
 
 class Worker:
     """Matches `service.jobs.Work`."""
@@ -33,6 +34,7 @@ class Worker:
             turns=services.turns,
             threads=services.threads,
         )
+        self._decided = decided_of(services, self._respond.bot)
 
     async def index_post(self, inbox_id: InboxId) -> None:
         await index.index_post(inbox_id, self._indexer)
@@ -63,6 +65,9 @@ class Worker:
         if delivery is not None:
             await give_up(delivery.post, self._respond, now=_now())
             await self._services.inbox.done(inbox_id, "answer_post")
+
+    async def carry_out(self, deed_id: int, *, last_try: bool) -> None:
+        await decided.carry_out(deed_id, self._decided, last_try=last_try, now=_now())
 
     async def expire(self) -> None:
         await self._services.inbox.expire(self._services.settings.retention, now=_now())

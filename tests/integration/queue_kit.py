@@ -65,6 +65,9 @@ class RecordedWork:
         await self._do("embed_pending", 0)
         return 0
 
+    async def carry_out(self, deed_id: int, *, last_try: bool) -> None:
+        await self._do("carry_out", deed_id)
+
     async def expire(self) -> None:
         await self._do("expire", 0)
 
