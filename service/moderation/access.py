@@ -12,6 +12,7 @@ from fastapi import Depends, Request
 
 from service.errors import Rejected
 from service.moderation.desk import Desk, Here
+from service.moderation.refusals import Refusal
 from service.store.sessions import Person
 
 SESSION_COOKIE = "ariane_session"
@@ -63,7 +64,7 @@ Moderator = Annotated[Session, Depends(signed_in)]
 async def own_origin(request: Request, here: Here) -> None:
     """Refuse a changing request that a page of another site sent, or whose sender can't be told."""
     if request.method not in SAFE and request.headers.get("origin") != here.site.origin:
-        raise Rejected("this request comes from another site", status=403)
+        raise Refusal("sign_in.other_site", status=403)
 
 
 async def own_form(request: Request, session: Moderator) -> None:
@@ -72,7 +73,7 @@ async def own_form(request: Request, session: Moderator) -> None:
         return
     given = request.headers.get(CSRF_HEADER) or (await form(request)).get(CSRF_FIELD, "")
     if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), session.csrf.encode()):
-        raise Rejected("this form is not of your session: open the page again and send it from there", status=403)
+        raise Refusal("sign_in.other_session", status=403)
 
 
 async def _body(request: Request) -> bytes:
@@ -81,7 +82,7 @@ async def _body(request: Request) -> bytes:
         async for chunk in request.stream():
             body += chunk
             if len(body) > MAX_BODY_BYTES:
-                raise Rejected(f"the request is larger than {MAX_BODY_BYTES} bytes", status=413)
+                raise Refusal("sign_in.too_large", status=413, bytes=MAX_BODY_BYTES)
         request.state.sent = bytes(body)
     return cast("bytes", request.state.sent)
 
@@ -94,7 +95,7 @@ async def form(request: Request) -> Mapping[str, str]:
         text = (await _body(request)).decode("ascii")
         return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict"))
     except ValueError as exc:
-        raise Rejected("the form can't be read") from exc
+        raise Refusal("sign_in.unreadable", status=400) from exc
 
 
 async def sent_json(request: Request) -> Mapping[str, Any]:

@@ -7,10 +7,10 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from service.discourse.connect import read_identity, request_url
-from service.errors import Rejected
 from service.moderation.access import SESSION_COOKIE, Form, own_form, own_origin, session_of
 from service.moderation.desk import Desk, Here
 from service.moderation.layout import page
+from service.moderation.refusals import Refusal
 from service.store.sessions import SIGN_IN_MINUTES, Person, SignIn
 from service.telemetry import log
 
@@ -64,10 +64,10 @@ async def come_back(request: Request, here: Here, sso: str = "", sig: str = "") 
     next_path = await here.sessions.take(SignIn(said.nonce, browser), now=here.clock())
     if next_path is None:
         log.warning("sign_in_refused", why="unknown, used or too old", user_id=said.user_id)
-        raise Rejected("this sign-in was used already, is too old, or began in another browser", status=403)
+        raise Refusal("sign_in.used", status=403)
     if not (said.admin or said.moderator):
         log.warning("sign_in_refused", why="no moderator", user_id=said.user_id)
-        raise Rejected("these pages are for the forum's moderators and administrators", status=403)
+        raise Refusal("sign_in.not_staff", status=403)
     person = Person(said.username, said.user_id, said.admin, said.moderator, said.groups)
     return await _let_in(request, here, person, next_path)
 
@@ -83,7 +83,7 @@ async def use_link(request: Request, here: Here, form: Form) -> Response:
     """Let in whoever holds a set-up link, once."""
     made_by = await here.sessions.take_link(form.get("token", ""), now=here.clock())
     if made_by is None:
-        raise Rejected("this link was used already or is too old: make a new one with `ariane signin-link`", status=403)
+        raise Refusal("sign_in.link_used", status=403)
     return await _let_in(request, here, Person(made_by, None, admin=False, moderator=True), "/")
 
 

@@ -10,12 +10,14 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
+from service.domain import ENGLISH
 from service.errors import ArianeError, Rejected
 from service.moderation import sign_in
 from service.moderation.access import API, SAFE, NotSignedIn, own_form, own_origin, signed_in
 from service.moderation.desk import Desk
-from service.moderation.layout import Entry, page, path_of
+from service.moderation.layout import Entry, page, path_of, words_of
 from service.moderation.pages import decide, flags, home
+from service.moderation.refusals import Refusal
 from service.telemetry import fault, log
 
 PAGES: tuple[tuple[Entry, APIRouter], ...] = (
@@ -88,6 +90,10 @@ async def _failed(request: Request, exc: Exception) -> Response:
     status = exc.status if isinstance(exc, Rejected) else 503
     if status >= 500:
         log.error("page_failed", path=path_of(request), **fault(exc))
+    if isinstance(exc, Refusal) and not path_of(request).startswith(API):
+        desk: Desk = request.app.state.desk
+        words = words_of(request, desk.settings.forum.language)
+        return _error(request, status, exc.said(words), words.lang)
     return _error(request, status, str(exc))
 
 
@@ -99,7 +105,7 @@ async def _unknown(request: Request, exc: Exception) -> Response:
     return _error(request, exc.status_code if isinstance(exc, HTTPException) else 500, "")
 
 
-def _error(request: Request, status: int, said: str) -> Response:
+def _error(request: Request, status: int, said: str, said_in: str = ENGLISH) -> Response:
     if path_of(request).startswith(API):
         return JSONResponse({"error": said or "the request can't be answered"}, status)
-    return page(request, "error.html", title="common.error_title", status=status, code=status, said=said)
+    return page(request, "error.html", title="common.error_title", status=status, code=status, said=said, said_in=said_in)

@@ -110,6 +110,8 @@ async def test_a_member_is_refused(browser: Browser, name: str) -> None:
     back = await browser.go(await browser.until_returning(name))
     assert back.status_code == 403
     assert "moderators and administrators" in back.text
+    back = await browser.client.get(await browser.until_returning(name), headers={"Accept-Language": "fr"})
+    assert '<p lang="fr">Ces pages sont réservées aux modérateurs' in back.text
     assert "ariane_session" not in cookies(back)
     assert not await browser.signed_in()
 

@@ -12,7 +12,7 @@ from service.domain import ENGLISH, FRENCH, Lang
 from service.moderation.wording import Words, texts
 
 FOLDER = Path(service.moderation.__file__).parent
-NAMED = re.compile(r"""\b(?:t|words|title)(?:\.count)?\s*(?:\(|=)\s*["']([a-z_]+\.[a-z0-9_]+)["']\s*(~)?""")
+NAMED = re.compile(r"""\b(?:t|words|title|Refusal)(?:\.count)?\s*(?:\(|=)\s*["']([a-z_]+\.[a-z0-9_]+)["']\s*(~)?""")
 
 
 def fields(text: str) -> set[str]:
