@@ -103,9 +103,10 @@ class Differences:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything of a page. `system` is the one that the verdict is about; `bad` is how many went badly in all.
+    """Everything of a page. `bad` is how many went badly in all.
 
-    `in_use`: the settings configure that system, else it is the run's last, which goes furthest.
+    `system` is the one that the verdict is about: what the settings configure, else the run's last, which goes
+    furthest. `in_use`: the settings configure that system, and are what the run was made under.
     `questions` are the texts of what was asked, by id.
     `unscored` says by label file why its scores tell nothing; `warnings` are for the reader.
     """

@@ -17,6 +17,7 @@ from eval.runs import Run
 from eval.verdict import configured_system
 from service.errors import Rejected
 from service.settings import Settings
+from service.wiring.configuration import configuration
 
 MOST = 30
 """Traces of a report."""
@@ -49,7 +50,7 @@ def gather(run: Run, before: Run | None, dataset: Dataset, settings: Settings, p
     return Report(
         record=record,
         system=system,
-        in_use=configured is not None,
+        in_use=configured is not None and record.signature == configuration(settings).sha256,
         measures=tuple(measures),
         traces=tuple(parts.traces),
         bad=parts.bad,

@@ -160,6 +160,17 @@ def test_times_slices_and_the_system_in_use_are_shown(pages: Pages) -> None:
     assert "English (40)" in results and "French (20)" in results
 
 
+def test_a_system_is_in_use_only_under_the_configuration_of_the_run(
+    home: Path, runs: dict[str, Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The channels are the same, and the reranker gets other lists: its figures are not those of what is served."""
+    monkeypatch.setenv("ARIANE_RETRIEVAL__CANDIDATES", "12")
+    page, told = written(home, tmp_path, runs["retrieve"].folder)
+    served = page.css("section[aria-labelledby=results] tr.served th")
+    assert served and all(node.text().strip() == "all parts, reranked" for node in served)
+    assert "About one of the systems that were tried: all parts, reranked" in told
+
+
 def test_the_last_run_alike_is_found_and_compared_with(
     home: Path, pages: Pages, runs: dict[str, Run], tmp_path: Path
 ) -> None:
