@@ -75,7 +75,7 @@ async def open_index(
             if filling:
                 await _fill(at, dataset, rules, progress)
                 with translated():
-                    await _vacuum(url, arguments)
+                    await _settle(url, arguments)
                     await _mark_complete(holder, name)
                     await _share(holder, name)
             yield at
@@ -129,9 +129,16 @@ async def _drop(holder: Connection, name: str) -> None:
     await holder.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
-async def _vacuum(url: str, arguments: Mapping[str, Any]) -> None:
-    """Do now what autovacuum would do after a while: until then each posting found costs a look at its row."""
+async def _settle(url: str, arguments: Mapping[str, Any]) -> None:
+    """Do now what autovacuum would do after a while, and keep it off: each run has the same plans.
+
+    Until it is done each posting found costs a look at its row. Done later, its statistics change plans, and with them
+    the order in which scores are summed: a run before and one after would differ in the last digit.
+    """
     async with await AsyncConnection.connect(url, **arguments) as conn:
+        tables = await (await conn.execute("SELECT schemaname, relname FROM pg_stat_user_tables")).fetchall()
+        for table in tables:
+            await conn.execute(sql.SQL("ALTER TABLE {} SET (autovacuum_enabled = off)").format(sql.Identifier(*table)))
         await conn.execute("VACUUM ANALYZE")
 
 

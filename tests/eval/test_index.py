@@ -128,6 +128,18 @@ async def test_it_is_filled_once_and_then_reused(heard: Heard, tmp_path: Path) -
     assert heard.steps == []
 
 
+async def test_an_index_that_is_filled_keeps_its_plans(heard: Heard, tmp_path: Path) -> None:
+    """Other statistics would be other plans, sums in another order, and other last digits."""
+    async with heard.open(make_dataset(tmp_path / "plot", range(18, 21))) as at, at.pool.connection() as conn:
+        cursor = await conn.execute(
+            "SELECT relname, last_analyze IS NOT NULL, coalesce('autovacuum_enabled=off' = ANY(reloptions), false)"
+            " FROM pg_stat_user_tables JOIN pg_class USING (relname) WHERE pg_class.oid = relid"
+        )
+        settled = {name: states for name, *states in await cursor.fetchall()}
+    assert {"posts", "postings", "embeddings", "document_frequencies"} <= settled.keys()
+    assert {name for name, states in settled.items() if states != [True, True]} == set()
+
+
 async def test_vectors_of_another_model_are_made_anew(heard: Heard, tmp_path: Path) -> None:
     folder = make_dataset(tmp_path / "plot", range(15, 18), model="bge-m3")
     async with heard.open(folder) as at:
