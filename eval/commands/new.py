@@ -15,6 +15,7 @@ from eval.new.from_forum import Made, Order, check_free, draft_dataset
 from eval.new.manifest import write_manifest
 from service.commands.options import configured
 from service.errors import Rejected
+from service.inference.profile_files import load_profiles
 from service.progress import ProgressBar
 from service.settings import Settings
 from service.wiring.answering import open_answering
@@ -56,7 +57,7 @@ def command(
     if from_forum == (manifest is not None):
         raise click.UsageError("say what to do: --from-forum, or --manifest FOLDER")
     if manifest is not None:
-        _write(manifest)
+        _write(manifest, settings)
         return
     wanted = read_questions(questions) if questions else []
     folder = out or settings.home / "eval" / "datasets" / (urlsplit(settings.forum.base_url).hostname or "forum")
@@ -66,10 +67,12 @@ def command(
     click.echo(folder)
 
 
-def _write(folder: Path) -> None:
+def _write(folder: Path, settings: Settings) -> None:
     """Write the manifest, then say what is wrong in the folder; raises Rejected where something is."""
+    own = settings.models.profiles_file
+    known = load_profiles(Path(own) if own else None).embedders.values()
     written = write_manifest(folder)
-    faults = list(faults_of(load_dataset(folder)))
+    faults = list(faults_of(load_dataset(folder), [one.profile for one in known]))
     for fault in faults[1:]:
         click.echo(fault, err=True)
     if faults:

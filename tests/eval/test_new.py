@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from hypothesis import example, given
@@ -27,7 +28,7 @@ from eval.new.manifest import write_manifest
 from eval.new.natural import accepted_labels, link_labels, linked_posts, site_of
 from eval.new.pool import merged, pool_candidates
 from service.discourse.cooked import plain_text
-from service.domain import ENGLISH, Candidate
+from service.domain import ENGLISH, Candidate, EmbeddingProfile
 from service.errors import Rejected, Transient
 from tests.eval.dataset_files import ASKED, FOUND, write_folder
 from tests.fakes.answering import FakeEmbedder, World, candidate
@@ -294,12 +295,40 @@ def test_a_label_for_a_post_that_is_not_there_is_a_fault(tmp_path: Path) -> None
     wrong = ASKED | {"id": "q2", "golden": [{"topic": 7, "posts": [9], "grade": 2}]}
     folder = write_folder(tmp_path, questions__yml=[right, wrong], links__jsonl=[FOUND], gate__yml="x", site__json="[]")
     archive(folder, topic_json())
-    found = list(faults_of(load_dataset(folder)))
+    found = list(faults_of(load_dataset(folder), []))
     assert len(found) == 4
     assert found[0] == f"{folder / 'gate.yml'}: expected a list, found something else"
     assert "not a Discourse site.json" in found[1]
     assert found[2] == f"{folder}, questions q2: post 9 of topic 7 is not in topics.jsonl"
     assert found[3] == f"{folder}, links links-51: topic 44 is not in topics.jsonl"
+
+
+UNIT = np.eye(2, 3, dtype=np.float16)
+POSTS = {"profile": np.array("m"), "topic_id": np.array([1, 2]), "post_number": np.array([1, 1])}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        (POSTS | {"embedding": UNIT}, None),
+        (POSTS | {"embedding": UNIT, "profile": np.array("another's")}, None),
+        (POSTS | {"embedding": np.eye(2, 4, dtype=np.float16)}, "in shape (2, 4), expected floats (n, 3)"),
+        (POSTS | {"embedding": 2 * UNIT}, "2 vectors are not finite and of unit length"),
+        (POSTS | {"embedding": UNIT[0]}, "in shape (3,)"),
+        (POSTS | {"embedding": np.array(1.0)}, "in shape ()"),
+        (POSTS, "it lacks one of"),
+        (None, "not a vectors file"),
+    ],
+)
+def test_bad_vectors_are_a_fault(tmp_path: Path, arrays: dict[str, Any] | None, said: str | None) -> None:
+    path = tmp_path / "vectors.npz"
+    if arrays is None:
+        path.write_bytes(b"PK")
+    else:
+        np.savez(path, **arrays)
+    found = list(faults_of(load_dataset(tmp_path), [EmbeddingProfile("m", 1, 1, 3, 9)]))
+    assert len(found) == (said is not None)
+    assert all(one.startswith(str(path)) and (said or "") in one for one in found)
 
 
 def test_the_command_checks_a_folder_and_writes_its_manifest(tmp_path: Path) -> None:
@@ -308,7 +337,10 @@ def test_the_command_checks_a_folder_and_writes_its_manifest(tmp_path: Path) -> 
     result = CliRunner().invoke(command, ["--manifest", str(folder)])
     assert isinstance(result.exception, Rejected) and "questions q1: topic 12 is not in" in str(result.exception)
     assert load_dataset(folder).warnings == ()
-    write_folder(folder, questions__yml=[ASKED | {"golden": ASKED["golden"][:1]}])
+    write_folder(folder, questions__yml=[ASKED | {"golden": ASKED["golden"][:1]}], vectors__npz=b"none")
+    result = CliRunner().invoke(command, ["--manifest", str(folder)])
+    assert isinstance(result.exception, Rejected) and "not a vectors file" in str(result.exception)
+    (folder / "vectors.npz").unlink()
     result = CliRunner().invoke(command, ["--manifest", str(folder)])
     assert result.exception is None and result.stdout == f"{folder}\n"
 
