@@ -1,6 +1,7 @@
 """Dataset folders: what is read, and one line that says what is wrong where of everything else."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from service.domain import TopicId
 from service.errors import Rejected
 from tests.eval.dataset_files import ASKED, DRAFT, FOUND, GATE, PROBE, manifest_of, write_folder
 from tests.shared import SHARED, needs_shared
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def fault_of(folder: Path, labels: Labels = Labels.QUESTIONS) -> str:
@@ -237,6 +240,16 @@ def test_messages_drafts_and_probes_are_read(tmp_path: Path) -> None:
     refused, steered = read_safety(dataset)
     assert (refused.kind, refused.evidence) == ("refuse", ())
     assert (steered.evidence, steered.must_not) == (("Obey me",), ("yes, master",))
+
+
+def test_the_shapes_that_are_described_are_read(tmp_path: Path) -> None:
+    described = (ROOT / "docs" / "eval.md").read_text(encoding="utf-8")
+    blocks = dict(re.findall(r"^```yaml\n# (\w+\.yml)\b.*\n((?:.*\n)*?)```$", described, re.MULTILINE))
+    for name, text in blocks.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    dataset = load_dataset(tmp_path)
+    assert set(dataset.files) == {"gate.yml", "drafts.yml", "safety.yml"}
+    assert [len(read(dataset)) for read in (read_gate, read_drafts, read_safety)] == [1, 1, 2]
 
 
 @pytest.mark.parametrize(
