@@ -11,11 +11,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from service.answer.evidence import excerpt
 from service.answer.markup.invisible import strip_invisible
 from service.domain import ENGLISH, ChatMessage, Lang, Question, Role, Source, Zone
+from service.domain.models import MESSAGE_TOKENS
 from service.errors import Rejected
 from service.lexer import query_lexemes
 
-MESSAGE_TOKENS = 8
-"""What a chat template adds around a message, about; model adapters reckon with the same."""
 LEAST_CHARS = 400
 """Excerpts shrink to this before a source is dropped (spec P10)."""
 LAST_CHARS = 150
@@ -84,7 +83,7 @@ def build_prompt(
     """
     if not re.fullmatch(r"\w{8,64}", delimiter):
         raise ValueError("a delimiter is one word of 8 to 64 characters")
-    lang = question.lang if question.lang in languages() else ENGLISH
+    lang = prompt_language(question.lang)
     wanted = frozenset(query_lexemes(question.scored))
     system = ChatMessage(Role.SYSTEM, system_text(lang, zone))
 
@@ -128,7 +127,7 @@ def build_prompt(
 
 def shown_sources(question: Question, sources: Sequence[Source], chars: int, delimiter: str) -> list[str]:
     """The sources word for word as `build_prompt` shows them at `chars` characters each."""
-    lang = question.lang if question.lang in languages() else ENGLISH
+    lang = prompt_language(question.lang)
     wanted = frozenset(query_lexemes(question.scored))
     read = (_Read(one, as_data(one.title, delimiter), as_data(one.excerpt, delimiter)) for one in sources)
     return [one.rendered(wanted, chars, lang, delimiter) for one in read]
@@ -144,8 +143,13 @@ def less_evidence(budget: PromptBudget) -> PromptBudget:
 @cache
 def system_text(lang: Lang, zone: Zone) -> str:
     """The fixed part of the prompt; every zone but the normal one is answered as the weak one."""
-    lang = lang if lang in languages() else ENGLISH
+    lang = prompt_language(lang)
     return render("system", lang, zone=f"{'normal' if zone is Zone.NORMAL else 'weak'}.{lang}.j2")
+
+
+def prompt_language(lang: Lang) -> Lang:
+    """The language of the prompts for a question in `lang`: English where it has none of its own."""
+    return lang if lang in languages() else ENGLISH
 
 
 @cache

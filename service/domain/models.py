@@ -119,6 +119,10 @@ class Role(StrEnum):
     ASSISTANT = "assistant"
 
 
+MESSAGE_TOKENS = 8
+"""What a chat template adds around a message, about: prompts are made, and refused, by the same count."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
     role: Role

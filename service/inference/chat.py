@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from service.domain import ChatMessage, Completion
+from service.domain.models import MESSAGE_TOKENS
 from service.errors import Rejected, Transient
 from service.inference.access import Access
 from service.inference.tokens import chat_tokens, sendable
 
-MESSAGE_TOKENS = 8
-"""What a chat template adds around a message, about."""
 MAX_COMPLETION_CHARS = 100_000
 """No completion that we ask for comes near: a longer text comes from a server that doesn't stop."""
 

@@ -19,6 +19,7 @@ from service.answer.prompt import (
     build_prompt,
     languages,
     less_evidence,
+    prompt_language,
     system_text,
 )
 from service.domain import ENGLISH, FRENCH, ChatMessage, Lang, PostId, Question, Role, Source, TopicId, Zone
@@ -74,6 +75,7 @@ def test_a_language_is_a_set_of_files_and_both_are_whole() -> None:
     names = {path.name.split(".")[0] for path in PROMPTS.iterdir()}
     assert languages() == {ENGLISH, FRENCH}
     assert {path.name for path in PROMPTS.iterdir()} == {f"{name}.{lang}.j2" for name in names for lang in languages()}
+    assert [prompt_language(lang) for lang in (FRENCH, ENGLISH, Lang("de"))] == [FRENCH, ENGLISH, ENGLISH]
 
 
 @pytest.mark.parametrize("lang", BOTH)
