@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from service.domain import PostId, Topic, TopicId
+from service.ingest.ports import TopicPost
 
 
 class Stage(StrEnum):
@@ -54,6 +55,18 @@ class Crawls(Protocol):
         ...
 
     async def topics_stored(self, topic_ids: Collection[TopicId]) -> dict[TopicId, Topic]: ...
+    async def texts_stored(self, post_ids: Collection[PostId]) -> dict[PostId, TopicPost]:
+        """What embedding needs of those of these posts that are in the index."""
+        ...
+
+    async def titled_topics(self, after: TopicId, limit: int) -> list[TopicId]:
+        """The next topics above this id that are stored as public, in the order of their ids."""
+        ...
+
+    async def eligible_upto(self, newest: PostId, *, after: PostId, limit: int) -> list[PostId]:
+        """The next posts above the id `after`, up to `newest`, that are in the index, in the order of their ids."""
+        ...
+
     async def unknown_posts(self, post_ids: Sequence[PostId]) -> list[PostId]:
         """Those of which nothing is stored, in the same order."""
         ...

@@ -7,11 +7,18 @@ from psycopg.rows import dict_row
 
 from service.domain import PostId, Topic, TopicId
 from service.ingest.crawl_ports import CrawlCursor, Stage
+from service.ingest.ports import TopicPost
 from service.store.pool import Pool, connection
 
 _TOPICS = """
 SELECT topic_id AS id, title, slug, category_id, archetype, visible, closed, archived, deleted, tags
 FROM topics WHERE topic_id = ANY(%s)
+"""
+
+_TEXTS = """
+SELECT post_id, topics.title, coalesce(categories.name, '') AS category, topics.tags, body
+FROM posts JOIN topics USING (topic_id) LEFT JOIN categories USING (category_id)
+WHERE post_id = ANY(%s) AND refusal IS NULL
 """
 
 _KEEP_CURSOR = """
@@ -73,6 +80,24 @@ class CrawlStore:
         async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(_TOPICS, (list(topic_ids),))
             return {row["id"]: Topic(**row | {"tags": tuple(row["tags"])}) async for row in cursor}
+
+    async def texts_stored(self, post_ids: Collection[PostId]) -> dict[PostId, TopicPost]:
+        """What embedding needs of those of these posts that are in the index."""
+        async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(_TEXTS, (list(post_ids),))
+            return {row["post_id"]: TopicPost(**row | {"tags": tuple(row["tags"])}) async for row in cursor}
+
+    async def titled_topics(self, after: TopicId, limit: int) -> list[TopicId]:
+        """The next topics above this id that are stored as public, in the order of their ids."""
+        query = "SELECT topic_id FROM topics WHERE topic_id > %s AND title <> '' ORDER BY topic_id LIMIT %s"
+        async with connection(self._pool) as conn:
+            return [row[0] async for row in await conn.execute(query, (after, limit))]
+
+    async def eligible_upto(self, newest: PostId, *, after: PostId, limit: int) -> list[PostId]:
+        """The next posts above the id `after`, up to `newest`, that are in the index, in the order of their ids."""
+        query = "SELECT post_id FROM posts WHERE post_id > %s AND post_id <= %s AND refusal IS NULL ORDER BY 1 LIMIT %s"
+        async with connection(self._pool) as conn:
+            return [row[0] async for row in await conn.execute(query, (after, newest, limit))]
 
     async def cursor(self, source: str) -> CrawlCursor | None:
         """Where the crawl of this source is, None before the first."""

@@ -1,4 +1,4 @@
-"""Reading the forum itself by settings: as whom, how fast, and under which terms its progress is kept."""
+"""Reading the forum itself by settings: its REST or its database, and under which terms its progress is kept."""
 
 import asyncio
 import hashlib
@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from service.discourse.budget import Budget, Clock, Sleep
 from service.discourse.calls import ForumCalls
 from service.discourse.crawl import ForumCrawler
+from service.discourse.database import ForumDatabase, open_forum_database
+from service.errors import Misconfigured
 from service.ingest.eligibility import IndexRules
 from service.settings import Settings
 
@@ -29,6 +31,23 @@ async def open_crawler(
     )
     async with calls:
         yield ForumCrawler(calls, Budget(per_minute, clock=clock, sleep=sleep), as_bot=as_bot)
+
+
+@asynccontextmanager
+async def open_forum(settings: Settings, rules: IndexRules, url: str) -> AsyncIterator[ForumDatabase]:
+    """The forum's own database at this address, or at the configured one where it is empty."""
+    url = url or settings.backfill.forum_database_url.get_secret_value()
+    if not url:
+        raise Misconfigured("backfill.forum_database_url is not set: the address of the forum's own Postgres")
+    opened = open_forum_database(
+        url,
+        bots=rules.bots,
+        banners=rules.index_banners,
+        statement_timeout_seconds=settings.backfill.statement_timeout_seconds,
+        connect_timeout_seconds=settings.database.connect_timeout_seconds,
+    )
+    async with opened as forum:
+        yield forum
 
 
 def source_of(place: str, rules: IndexRules, *, reader: str) -> str:

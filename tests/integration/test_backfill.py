@@ -183,9 +183,9 @@ async def test_a_failed_embedder_costs_no_post(filling: Filling, tmp_path: Path,
     assert filling.told.count(("topics", 5, 5)) == 2  # the second run read no topic again
 
 
-def ariane(*words: str, url: str, home: Path) -> "subprocess.Popen[str]":
+def ariane(*words: str, url: str, home: Path, **more: str) -> "subprocess.Popen[str]":
     env = {name: value for name, value in os.environ.items() if not name.startswith("ARIANE_")}
-    env |= {"ARIANE_DATABASE__URL": url, "ARIANE_HOME": str(home)}
+    env |= {"ARIANE_DATABASE__URL": url, "ARIANE_HOME": str(home), **more}
     return subprocess.Popen(
         [sys.executable, "-m", "service", *words], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

@@ -1,0 +1,215 @@
+"""Reads a forum's own Postgres: read-only, one snapshot at a time, and nothing that the public doesn't see."""
+
+import math
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from typing import Any, LiteralString
+
+import numpy as np
+import psycopg
+from psycopg import AsyncConnection, AsyncServerCursor, IsolationLevel
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import TupleRow
+
+from service.discourse import forum_sql
+from service.discourse.embeddings import EmbeddedText, EmbeddingDefinition
+from service.discourse.names import folded_name
+from service.discourse.shapes import categories_from_json, post_from_json, topic_from_json
+from service.domain import Category, Post, PostId, Topic, TopicId, Vector
+from service.errors import Misconfigured, Rejected, Transient
+
+ROWS_A_BATCH = 500
+_TRANSIENT = ("08", "40", "53", "55", "57", "58")
+"""Classes of SQLSTATE that another try may mend: lost connections, conflicts, no resources, cancelled, shut down."""
+
+
+class ForumDatabase:
+    """One connection to the forum's database; `bots` are folded usernames whose posts are never a source."""
+
+    def __init__(self, conn: AsyncConnection[TupleRow], *, bots: Collection[str], banners: bool) -> None:
+        self._conn = conn
+        self._bots = bots
+        self._banners = banners
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator["Snapshot"]:
+        """The forum at one moment; raises Transient or Misconfigured, here and while it is read."""
+        async with AsyncExitStack() as stack:
+            with _translated():
+                await stack.enter_async_context(self._conn.transaction())
+            usernames = await _rows(self._conn, forum_sql.USERNAMES)
+            bots = [user_id for user_id, name in usernames if folded_name(name or "") in self._bots]
+            grouped = await _has(self._conn, "tag_group_memberships", "tag_group_permissions")
+            hidden = [row[0] for row in await _rows(self._conn, forum_sql.HIDDEN_TAGS)] if grouped else []
+            yield Snapshot(self._conn, {"bots": bots, "banners": self._banners, "hidden_tags": hidden})
+
+
+class Snapshot:
+    """Matches `service.ingest.forum_database.ForumSnapshot`."""
+
+    def __init__(self, conn: AsyncConnection[TupleRow], rules: dict[str, object]) -> None:
+        self._conn = conn
+        self._rules = rules
+
+    async def categories(self) -> list[Category]:
+        """The public ones."""
+        names = ("id", "name", "slug", "parent_category_id", "read_restricted")
+        found = [dict(zip(names, row, strict=True)) for row in await _rows(self._conn, forum_sql.CATEGORIES)]
+        return categories_from_json({"categories": found})
+
+    async def refusals(self) -> dict[str | None, int]:
+        """How many posts the public-safe predicate refuses, by reason, and under None how many it lets through."""
+        return dict(await _rows(self._conn, forum_sql.REFUSALS, self._rules))
+
+    async def posts(self, after: PostId) -> AsyncIterator[tuple[list[tuple[Post, Topic]], list[Rejected], PostId]]:
+        """Batches of public posts above the id, with their topics, the rows that can't be read, and their last id."""
+        async for batch in self._batches(forum_sql.PUBLIC_POSTS, {"after": after}):
+            found: list[tuple[Post, Topic]] = []
+            faults: list[Rejected] = []
+            for row in batch:
+                try:
+                    found.append(_post(row))
+                except Rejected as fault:
+                    faults.append(fault)
+            yield found, faults, PostId(batch[-1][0])
+
+    async def public_among(self, post_ids: Sequence[PostId]) -> set[PostId]:
+        """Those that the public sees."""
+        values = {"post_ids": list(post_ids), **self._rules}
+        return {row[0] for row in await _rows(self._conn, forum_sql.PUBLIC_AMONG, values)}
+
+    async def public_topics_among(self, topic_ids: Sequence[TopicId]) -> set[TopicId]:
+        """Those that the public sees."""
+        values = {"topic_ids": list(topic_ids), **self._rules}
+        return {row[0] for row in await _rows(self._conn, forum_sql.PUBLIC_TOPICS_AMONG, values)}
+
+    async def newest_post(self) -> PostId:
+        """The highest id there is."""
+        [(newest,)] = await _rows(self._conn, "SELECT coalesce(max(id), 0) FROM posts")
+        return PostId(newest)
+
+    async def definitions(self) -> list[EmbeddingDefinition]:
+        """The forum's embedding models, none where it keeps no vectors."""
+        if not await _has(self._conn, "embedding_definitions", "ai_posts_embeddings"):
+            return []
+        return [EmbeddingDefinition(*row) for row in await _rows(self._conn, forum_sql.DEFINITIONS)]
+
+    async def embedded_texts(self, model: EmbeddingDefinition) -> AsyncIterator[list[EmbeddedText]]:
+        """Batches of the public posts that have a vector of this model, strategy 1 version 1."""
+        async for batch in self._batches(forum_sql.EMBEDDED_TEXTS, _of(model)):
+            yield [_embedded(row) for row in batch]
+
+    async def vectors(self, model: EmbeddingDefinition, post_ids: Sequence[PostId]) -> dict[PostId, Vector | None]:
+        """The vectors of these posts, if they are public; None for one that isn't made of finite numbers."""
+        values = {"post_ids": list(post_ids), **_of(model), **self._rules}
+        return {row[0]: vector_from_text(row[1]) for row in await _rows(self._conn, forum_sql.VECTORS, values)}
+
+    async def _batches(self, query: LiteralString, values: dict[str, Any]) -> AsyncIterator[list[TupleRow]]:
+        async with self._conn.cursor(name="ariane_backfill") as cursor:
+            with _translated():
+                await cursor.execute(query, {**self._rules, **values})
+            while batch := await _next(cursor):
+                yield batch
+
+
+@asynccontextmanager
+async def open_forum_database(
+    url: str, *, bots: Collection[str], banners: bool, statement_timeout_seconds: float, connect_timeout_seconds: int
+) -> AsyncIterator[ForumDatabase]:
+    """The forum's database, of which nothing can be changed; raises Misconfigured or Transient."""
+    async with AsyncExitStack() as stack:
+        with _translated():
+            conninfo_to_dict(url)
+            connecting = AsyncConnection.connect(
+                url, autocommit=True, connect_timeout=connect_timeout_seconds, application_name="ariane-backfill"
+            )
+            conn = await stack.enter_async_context(await connecting)
+            await conn.execute(
+                "SELECT set_config('default_transaction_read_only', 'on', false),"
+                " set_config('statement_timeout', %s, false), set_config('search_path', 'public', false)",
+                (str(math.ceil(statement_timeout_seconds * 1000)),),
+            )
+            await conn.set_isolation_level(IsolationLevel.REPEATABLE_READ)
+            await conn.set_read_only(True)
+        yield ForumDatabase(conn, bots=bots, banners=banners)
+
+
+def vector_from_text(text: str) -> Vector | None:
+    """pgvector's text form as a vector; None where it isn't one of finite numbers."""
+    try:
+        with np.errstate(over="ignore"):  # what is past a float's range becomes infinite, and is refused below
+            vector = np.array(text.strip("[]").split(","), dtype=np.float32)
+    except ValueError:
+        return None
+    return vector if vector.size and np.isfinite(vector).all() else None
+
+
+async def _rows(
+    conn: AsyncConnection[TupleRow], query: LiteralString, values: Mapping[str, object] | None = None
+) -> list[TupleRow]:
+    with _translated():
+        return await (await conn.execute(query, values)).fetchall()
+
+
+async def _next(cursor: AsyncServerCursor[TupleRow]) -> list[TupleRow]:
+    with _translated():
+        return await cursor.fetchmany(ROWS_A_BATCH)
+
+
+async def _has(conn: AsyncConnection[TupleRow], *tables: str) -> bool:
+    [(has,)] = await _rows(conn, forum_sql.HAS_TABLES, {"tables": list(tables)})
+    return bool(has)
+
+
+def _of(model: EmbeddingDefinition) -> dict[str, object]:
+    return {"model_id": model.id, "model_version": model.version}
+
+
+def _post(row: TupleRow) -> tuple[Post, Topic]:
+    """A row as JSON of the forum would give it, to be read by the same rules."""
+    topic = topic_from_json(
+        {
+            "id": row[1],
+            "title": row[10],
+            "slug": row[11],
+            "category_id": row[12],
+            "archetype": row[13],
+            "visible": True,
+            "closed": row[14],
+            "archived": row[15],
+            "tags": row[16],
+        }
+    )
+    names = ("id", "topic_id", "post_number", "post_type", "user_id", "username", "cooked")
+    rest = {"created_at": _date(row[7]).isoformat(), "updated_at": _date(row[8]).isoformat()}
+    fields = dict(zip(names, row, strict=False)) | rest | {"reply_to_post_number": row[9]}
+    return post_from_json(fields, topic=topic), topic
+
+
+def _embedded(row: TupleRow) -> EmbeddedText:
+    made, post_updated, topic_updated = (_date(value) for value in row[2:5])
+    title, category, cooked, tags, all_tags = row[5:]
+    return EmbeddedText(
+        row[0], row[1], made, post_updated, topic_updated, title, category, tuple(tags), tuple(all_tags), cooked
+    )
+
+
+def _date(value: datetime) -> datetime:
+    """A time of the forum: UTC without saying so, to the millisecond that its REST and webhooks give."""
+    date = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return date.replace(microsecond=date.microsecond // 1000 * 1000)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Raise our errors in place of psycopg's: all that is neither an outage nor a conflict is for a person to mend."""
+    try:
+        yield
+    except psycopg.Error as exc:
+        words = " ".join(str(exc).partition("\n")[0].split())  # the rest quotes rows
+        code = exc.sqlstate or ""
+        lost = not code and isinstance(exc, psycopg.OperationalError)
+        if code.startswith(_TRANSIENT) or (lost and "authentication" not in words and "does not exist" not in words):
+            raise Transient(f"the forum's database can't do this now: {words}") from exc
+        raise Misconfigured(f"the forum's database can't be read (backfill.forum_database_url): {words}") from exc
