@@ -89,7 +89,7 @@ class Loop:
                 await conn.execute(
                     "SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing')"
                     " AND task_name IN ('index_post', 'answer_post', 'remove_post', 'refresh_topic', 'refresh_post',"
-                    " 'refresh_categories')"
+                    " 'refresh_categories', 'carry_out')"
                 )
             ).fetchone()
         return int(row[0]) if row else 0
