@@ -9,8 +9,9 @@ import click
 from pydantic import BaseModel, TypeAdapter
 
 from service.answer.gate.compiled import Gate, load_gate
+from service.answer.gate.examples import failing_examples
 from service.answer.gate.match import decide
-from service.answer.gate.rules import RuleFile, merged, rule_files
+from service.answer.gate.rules import rule_files
 from service.commands.jsonl import answer_lines, read_line
 from service.commands.options import configured
 from service.settings import Settings
@@ -49,20 +50,6 @@ def _decided(gate: Gate, given: _Line) -> dict[str, object]:
         "kind": found.kind if found else None,
         "span": found.span if found else None,
     }
-
-
-def failing_examples(gate: Gate, files: Iterable[RuleFile]) -> list[str]:
-    """A line for each example that isn't decided as its rule says, the rules of a kind that is off aside."""
-    on = {rule.id for rule in gate.rules}
-    faults = []
-    for rule in merged(files):
-        if rule.id not in on:
-            continue
-        faults += [f"{rule.id}: not declined: {text}" for text in rule.positives if decide(gate, text) is None]
-        for text in rule.lookalikes:
-            if found := decide(gate, text):
-                faults.append(f"{rule.id}: declined by {found.rule} for {found.span!r}: {text}")
-    return faults
 
 
 @click.command("gate")

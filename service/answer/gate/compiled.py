@@ -36,7 +36,10 @@ class CompiledRule:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The rules of every kind that is on; `possible` tells which of their expressions a text may hold."""
+    """The rules of every kind that is on; `possible` tells which of their expressions a text may hold.
+
+    What these rules let through goes on to those of `more`, which so can only decline more.
+    """
 
     rules: tuple[CompiledRule, ...]
     possible: Callable[[str], frozenset[int]]
@@ -44,6 +47,7 @@ class Gate:
     fillers: Any
     reporting: Any
     pointing: Any
+    more: "Gate | None" = None
 
 
 def load_gate(settings: GateSettings) -> Gate:

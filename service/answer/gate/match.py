@@ -48,7 +48,7 @@ def decide(gate: Gate, text: str, earlier: Sequence[str] = ()) -> Decline | None
             found = _split(gate, words, turns) or _continued(gate, words, turns)
             if found:
                 return found
-    return None
+    return decide(gate.more, text, earlier) if gate.more else None
 
 
 def _readings(gate: Gate, text: str) -> list[str]:

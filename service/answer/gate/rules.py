@@ -107,8 +107,13 @@ def read_rule_file(text: str, name: str) -> RuleFile:
         values = yaml.load(text, yaml.CSafeLoader)
     except (yaml.YAMLError, RecursionError) as exc:
         raise Misconfigured(f"{name}: {' '.join(str(exc).split())}") from exc
+    return checked_file(values or {}, name)
+
+
+def checked_file(values: object, name: str) -> RuleFile:
+    """The rules of what a file says; raises Misconfigured with one line that says what is wrong where."""
     try:
-        found = RuleFile.model_validate(values or {})
+        found = RuleFile.model_validate(values)
     except ValidationError as exc:
         fault = exc.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, fault["loc"])) or "the file"
