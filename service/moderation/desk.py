@@ -8,7 +8,8 @@ from typing import Annotated, Protocol, cast
 from fastapi import Depends, Request
 
 from service.answer.activation import Activation
-from service.domain import UserId
+from service.answer.gate.in_use import GateInUse
+from service.domain import EmbeddingProfile, RerankerProfile, UserId
 from service.moderation.place import Site, site_of
 from service.settings import Settings
 from service.store.pool import Pool
@@ -27,6 +28,14 @@ class Switches(Protocol):
         ...
 
 
+class ModelsInUse(Protocol):
+    """What the settings say of the models; both raise Misconfigured for a profile that nobody knows."""
+
+    def embedder(self) -> EmbeddingProfile: ...
+
+    def reranker(self) -> RerankerProfile: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Desk:
     """Everything a page may need; pages make their stores on `pool`."""
@@ -35,6 +44,8 @@ class Desk:
     pool: Pool
     sessions: SessionStore
     switches: Switches
+    models: ModelsInUse
+    gate: GateInUse
     clock: Callable[[], datetime]
 
     @property

@@ -16,13 +16,14 @@ from service.moderation import sign_in
 from service.moderation.access import API, SAFE, NotSignedIn, own_form, own_origin, signed_in
 from service.moderation.desk import Desk
 from service.moderation.layout import Entry, page, path_of, words_of
-from service.moderation.pages import decide, flags, home
+from service.moderation.pages import decide, flags, gate, home
 from service.moderation.refusals import Refusal
 from service.telemetry import fault, log
 
 PAGES: tuple[tuple[Entry, APIRouter], ...] = (
     (Entry("home", "/"), home.router),
     (Entry("answers", "/answers"), decide.router),
+    (Entry("gate", "/gate"), gate.router),
     (Entry("flags", "/flags"), flags.router),
 )
 """The navigation in its order, each line with the routes behind it."""
@@ -108,4 +109,6 @@ async def _unknown(request: Request, exc: Exception) -> Response:
 def _error(request: Request, status: int, said: str, said_in: str = ENGLISH) -> Response:
     if path_of(request).startswith(API):
         return JSONResponse({"error": said or "the request can't be answered"}, status)
-    return page(request, "error.html", title="common.error_title", status=status, code=status, said=said, said_in=said_in)
+    return page(
+        request, "error.html", title="common.error_title", status=status, code=status, said=said, said_in=said_in
+    )

@@ -12,7 +12,7 @@ from service.answer.messages import wordings
 from service.answer.signature import digest, excerpt_rule, sign, template_digest
 from service.answer.support.claims import THRESHOLDS
 from service.answer.support.claims import VERSION as CHECK_VERSION
-from service.domain import EmbeddingProfile, Signature
+from service.domain import EmbeddingProfile, RerankerProfile, Signature
 from service.inference.bundled_reranker import BIAS, LIST_WEIGHTS, PAIR_WEIGHTS
 from service.inference.profile_files import KnownReranker, Profiles, load_profiles
 from service.settings import Settings
@@ -58,6 +58,12 @@ def embedding_profile(settings: ModelSettings) -> EmbeddingProfile:
     return replace(profiles.embedder(settings.embedder.profile).profile, index_kind=settings.index_kind)
 
 
+def reranker_profile(settings: ModelSettings) -> RerankerProfile:
+    """The profile that the configured reranker has; raises Misconfigured for an unknown one."""
+    profiles = load_profiles(Path(settings.profiles_file) if settings.profiles_file else None)
+    return profiles.reranker(settings.reranker.profile).profile
+
+
 def _embedder(models: ModelSettings, profiles: Profiles) -> dict[str, object]:
     known = profiles.embedder(models.embedder.profile)
     profile = {name: value for name, value in asdict(known.profile).items() if name != "index_kind"}
@@ -86,7 +92,11 @@ def _templates() -> Iterator[tuple[str, str]]:
 
 
 def _gate_rules(own: str) -> Iterator[tuple[str, str]]:
-    """The gate's rules by file, without their examples. (A rule that only declines more may keep a test valid: A4.)"""
+    """The gate's rules by file, without their examples.
+
+    Those that moderators add meanwhile are not among them: they only decline more, and none is taken that fails the
+    examples of these, so a test stays valid (spec A4, service.answer.gate.added).
+    """
     for name, file in zip((*bundled_names(), "own"), rule_files(own), strict=False):
         yield name, digest(file.model_dump(exclude={"rules": {"__all__": {"positives", "lookalikes"}}}))
 

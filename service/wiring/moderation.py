@@ -3,12 +3,15 @@
 from datetime import UTC, datetime
 
 from service.answer.activation import Activation
-from service.domain import UserId
+from service.answer.gate.in_use import GateInUse
+from service.domain import EmbeddingProfile, RerankerProfile, UserId
 from service.moderation.desk import Desk
 from service.settings import Settings
+from service.store.gate_rules import GateRuleStore
 from service.store.pool import Pool
 from service.store.sessions import SessionStore
 from service.wiring.activation import present_activation, turn
+from service.wiring.configuration import embedding_profile, reranker_profile
 
 
 class Switches:
@@ -25,6 +28,19 @@ class Switches:
         return await present_activation(self._pool, self._settings)
 
 
+class ModelsInUse:
+    """Matches `service.moderation.desk.ModelsInUse`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def embedder(self) -> EmbeddingProfile:
+        return embedding_profile(self._settings.models)
+
+    def reranker(self) -> RerankerProfile:
+        return reranker_profile(self._settings.models)
+
+
 def moderation_desk(pool: Pool, settings: Settings) -> Desk:
     """What the pages work with."""
     return Desk(
@@ -32,5 +48,7 @@ def moderation_desk(pool: Pool, settings: Settings) -> Desk:
         pool=pool,
         sessions=SessionStore(pool),
         switches=Switches(pool, settings),
+        models=ModelsInUse(settings),
+        gate=GateInUse(settings.gate, GateRuleStore(pool)),
         clock=lambda: datetime.now(UTC),
     )
