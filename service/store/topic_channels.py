@@ -57,6 +57,13 @@ SELECT topic_id, 1 - distance AS score FROM (
 ) AS found JOIN public_topics USING (topic_id) WHERE distance <> 'NaN' ORDER BY distance, topic_id LIMIT %(limit)s
 """
 
+ANSWERING = """
+coalesce(%(worded)s + %(words)s * bm25 / max(bm25) OVER (PARTITION BY topic_id), 0)
++ %(asks)s * (length(body) - length(replace(body, '?', ''))) / (1 + length(body) - length(translate(body, '.?', '')))
++ %(log_length)s * ln(1 + length(body)) + %(first)s * (post_number = 1)::int
+"""
+"""How likely a post answers, among those of its topic, by its `bm25` and the beginning of its `body`; see ANSWERS."""
+
 BEST_POSTS = f"""
 WITH of_topics AS MATERIALIZED (
     SELECT post_id, topic_id, post_number, left(body, %(read_chars)s) AS body FROM public_posts
@@ -72,10 +79,7 @@ WITH of_topics AS MATERIALIZED (
     SELECT post_id, topic_id, cosine, bm25,
            max(cosine) OVER (PARTITION BY topic_id) AS topic_cosine,
            max(bm25) OVER (PARTITION BY topic_id) AS topic_bm25,
-           coalesce(%(worded)s + %(words)s * bm25 / max(bm25) OVER (PARTITION BY topic_id), 0)
-           + %(asks)s * (length(body) - length(replace(body, '?', '')))
-             / (1 + length(body) - length(translate(body, '.?', '')))
-           + %(log_length)s * ln(1 + length(body)) + %(first)s * (post_number = 1)::int AS answers
+           {ANSWERING} AS answers
     FROM of_topics LEFT JOIN near USING (post_id) LEFT JOIN worded USING (post_id)
 ), best AS (
     SELECT DISTINCT ON (topic_id) post_id, topic_id, cosine, bm25, topic_cosine, topic_bm25 FROM ranked

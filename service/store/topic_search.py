@@ -10,6 +10,7 @@ from service.answer.ports import TopicMatch
 from service.domain import Candidate, TopicId
 from service.store.bm25 import OF_POST, Bm25, rarity, score
 from service.store.pool import Pool, connection
+from service.store.topic_channels import ANSWERING, ANSWERS, READ_CHARS
 
 COMMON_PERCENT, COMMON_POSTS = 5, 50
 """A word that more posts have, of all and in number, distinguishes nothing: it is asked only if no other is known."""
@@ -24,7 +25,7 @@ WITH asked AS (
         FROM document_frequencies WHERE lexeme = ANY(%(lexemes)s) AND posts > 0
     ) AS known
     WHERE posts <= greatest(rarest, %(common)s, %(posts)s * %(common_percent)s / 100)
-    ORDER BY posts, lexeme LIMIT %(words)s
+    ORDER BY posts, lexeme LIMIT %(rarest)s
 ), held AS MATERIALIZED (
     SELECT topic_id, post_id, lexeme, weight, tf, postings.length
     FROM asked JOIN postings USING (lexeme) JOIN public_posts USING (post_id, topic_id)
@@ -42,13 +43,17 @@ WITH asked AS (
     FROM (SELECT topic_id, lexeme, weight, sum(tf)::float8 AS tf FROM held GROUP BY topic_id, lexeme, weight) AS counted
     JOIN lengths USING (topic_id)
     GROUP BY topic_id ORDER BY bm25 DESC, topic_id LIMIT %(limit)s
+), posts_of AS MATERIALIZED (
+    SELECT topic_id, post_id, {OF_POST} AS bm25
+    FROM held WHERE (topic_id IN (SELECT topic_id FROM scored)) IS TRUE  -- hashed: as a join it would be a loop
+    GROUP BY topic_id, post_id
+), read AS MATERIALIZED (
+    SELECT topic_id, post_id, posts_of.bm25, post_number, left(body, %(read_chars)s) AS body
+    FROM posts_of JOIN public_posts USING (post_id, topic_id)
 ), best AS MATERIALIZED (
-    SELECT DISTINCT ON (topic_id) topic_id, post_id
-    FROM (
-        SELECT topic_id, post_id, {OF_POST} AS score
-        FROM held WHERE (topic_id IN (SELECT topic_id FROM scored)) IS TRUE  -- hashed: as a join it would be a loop
-        GROUP BY topic_id, post_id
-    ) AS posts_of ORDER BY topic_id, score DESC, post_id
+    SELECT DISTINCT ON (topic_id) topic_id, post_id FROM (
+        SELECT topic_id, post_id, {ANSWERING} AS answers FROM read
+    ) AS ranked ORDER BY topic_id, answers DESC, post_id
 ), chosen AS MATERIALIZED (
     SELECT post_id, bm25, words, weights FROM scored JOIN best USING (topic_id)
 )
@@ -75,13 +80,16 @@ class TopicSearchStore:
     ) -> list[TopicMatch]:
         """The `limit` topics of highest BM25 of their whole public text over the `words` rarest of these lexemes.
 
-        Rare is counted in posts, as in the keyword channel; equal topics go to the lower id. `exclude_post` leaves out
-        one post and nothing behind it: what evaluation asks for.
+        Rare is counted in posts, as in the keyword channel; equal topics go to the lower id. Each comes with the post
+        that is likeliest to answer of those that hold any of the words (topic_channels.ANSWERS). `exclude_post` leaves
+        out one post and nothing behind it: what evaluation asks for.
         """
         asking_topic, from_number = exclude_from or (0, 0)  # topic ids start at 1
         left_topic, left_number = exclude_post or (0, 0)
         parameters = {
-            "words": words,
+            "rarest": words,
+            "read_chars": READ_CHARS,
+            **ANSWERS,
             "limit": limit,
             "asking_topic": asking_topic,
             "from_number": from_number,

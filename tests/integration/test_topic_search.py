@@ -58,10 +58,25 @@ async def test_bm25_of_whole_topics_is_the_reference(search: TopicSearchStore) -
     expected = reference(["red", "fruit"], POSTS[:4])
     assert {one.candidate.topic_id: one.candidate.bm25 for one in found} == pytest.approx(expected)
     assert [one.candidate.topic_id for one in found] == sorted(expected, key=lambda topic: -expected[topic])
-    assert [one.candidate.post_id for one in found if one.candidate.topic_id == TOPIC.id] == [POSTS[0].post.id]
+    assert [one.candidate.post_id for one in found if one.candidate.topic_id == TOPIC.id] == [POSTS[1].post.id]
     for one in found:
         assert set(one.weights) == {"red", "fruit"}
         assert one.asked == pytest.approx(sum(one.weights.values()))
+
+
+async def test_a_topic_comes_with_the_post_that_answers_and_not_the_one_that_asks(
+    search: TopicSearchStore, pool: Pool
+) -> None:
+    asked = [
+        indexed(post(20, topic_id=BASIL.id, post_number=4), "why does basil wilt? does basil wilt in pots?"),
+        indexed(post(21, topic_id=BASIL.id, post_number=5), "a basil will wilt where its roots stand in water."),
+        indexed(post(22, topic_id=BASIL.id, post_number=6), "thanks."),
+    ]
+    await CorpusStore(pool).put_posts(asked)
+    [one] = await search.keyword_topics(["basil", "wilt"], 10, words=5)
+    assert one.candidate.post_id == asked[1].post.id
+    [rest] = await search.keyword_topics(["basil", "wilt"], 10, words=5, exclude_post=(BASIL.id, 5))
+    assert rest.candidate.post_id == asked[0].post.id
 
 
 async def test_only_the_rarest_words_are_asked(search: TopicSearchStore) -> None:

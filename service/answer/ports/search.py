@@ -65,7 +65,7 @@ class Search(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TopicMatch:
-    """A topic that holds words of a question, and its best post for them, whose `bm25` is the whole topic's.
+    """A topic that holds words of a question, and the post likeliest to answer, whose `bm25` is the whole topic's.
 
     `weights` are the inverse document frequencies of the words it holds, `asked` the sum over all the words.
     """
