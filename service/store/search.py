@@ -1,7 +1,8 @@
 """Search as a question sees it: only what the public sees at this moment, best first, in every channel."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, LiteralString
 
 from pgvector import HalfVector
@@ -11,7 +12,8 @@ from psycopg.sql import Composed
 from service.domain import Candidate, EmbeddingProfile, IndexKind, TopicHit, TopicId, Vector
 from service.store import topic_channels
 from service.store.bm25 import ASKED, K1, OF_POST, B, Bm25
-from service.store.pool import Connection, Pool, connection, transaction
+from service.store.kept import Kept, keeps_few
+from service.store.pool import Connection, Pool, transaction
 from service.store.profile_sql import nearest_statement
 from service.store.profiles import find_profile
 from service.store.topic_channels import Grain
@@ -35,6 +37,9 @@ WHERE NOT (topic_id = %(asking_topic)s AND post_number >= %(from_number)s)
 ORDER BY bm25 DESC, post_id LIMIT %(limit)s
 """  # noqa: S608 - made of constants
 
+TIMEOUT_SECONDS = 10.0
+"""What a statement may take: some twenty times an exact scan of 425,000 posts."""
+
 _LAST = 2**31 - 1
 """No post number is higher."""
 
@@ -43,30 +48,50 @@ class SearchStore:
     """Matches `service.answer.ports.Search`.
 
     The channels of posts look at a few times the wanted number of passages first; where too many of them are private
-    now or excluded they look further, in the end at everything, so that an exclusion never starves a result.
+    now or excluded they look further, in the end at everything, so that an exclusion never starves a result. What takes
+    longer than the timeout ends in Transient.
     """
 
     def __init__(
-        self, pool: Pool, *, k1: float = K1, b: float = B, clock: Callable[[], float] = time.monotonic
+        self,
+        pool: Pool,
+        *,
+        k1: float = K1,
+        b: float = B,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._pool = pool
+        self._timeout_ms = max(1, round(timeout_seconds * 1000))
         self._bm25 = Bm25(k1=k1, b=b, clock=clock)
 
     async def nearest_posts(
-        self, profile: EmbeddingProfile, vector: Vector, limit: int, *, exclude_from: tuple[TopicId, int] | None = None
+        self,
+        profile: EmbeddingProfile,
+        vector: Vector,
+        limit: int,
+        *,
+        exclude_from: tuple[TopicId, int] | None = None,
+        kept: Kept | None = None,
     ) -> list[Candidate]:
         """The `limit` public posts of highest cosine under this profile; none when nothing is stored under it.
 
-        `exclude_from` leaves out the posts of that topic from that post number on.
+        `exclude_from` leaves out the posts of that topic from that post number on; `kept` holds the search to some
+        posts, which are all read where they are few, whatever the profile's index.
         """
-        async with transaction(self._pool) as conn:
+        async with self._limited() as conn:
             profile_id = await find_profile(conn, profile)
             if profile_id is None:
                 return []
             parameters = _parameters(limit, exclude_from) | {"vector": HalfVector(vector)}
+            indexed = profile.index_kind
+            if kept is not None:
+                parameters |= kept.parameters
+                if await keeps_few(conn, kept):
+                    indexed = IndexKind.EXACT
             found: list[Candidate] = []
-            for kind, window in _rounds(profile.index_kind, limit):
-                statement = nearest_statement(profile_id, kind, profile.dimensions)
+            for kind, window in _rounds(indexed, limit):
+                statement = nearest_statement(profile_id, kind, profile.dimensions, filtered=kept is not None)
                 if kind is not IndexKind.EXACT:
                     await _look_as_far_as(conn, window or 0)
                 rescored = max(RESCORED, 2 * (window or 0))
@@ -75,11 +100,18 @@ class SearchStore:
                     break
             return found
 
+    @asynccontextmanager
+    async def _limited(self) -> AsyncIterator[Connection]:
+        """A transaction whose statements end in Transient when they take too long."""
+        async with transaction(self._pool) as conn:
+            await conn.execute("SELECT set_config('statement_timeout', %s, true)", (str(self._timeout_ms),))
+            yield conn
+
     async def keyword_posts(
         self, lexemes: Sequence[str], limit: int, *, exclude_from: tuple[TopicId, int] | None = None
     ) -> list[Candidate]:
         """The `limit` public posts of highest BM25 over these lexemes, repeats counting; `exclude_from` as above."""
-        async with connection(self._pool) as conn:
+        async with self._limited() as conn:
             parameters = _parameters(limit, exclude_from) | await self._bm25.parameters(conn, lexemes)
             found: list[Candidate] = []
             for window in (_WIDENINGS[0] * limit, None):
@@ -90,7 +122,7 @@ class SearchStore:
 
     async def respelled(self, lexemes: Sequence[str]) -> list[str]:
         """The lexemes, each that no public post has replaced by those that resemble it: a second pass for typos."""
-        async with transaction(self._pool) as conn:
+        async with self._limited() as conn:
             return await topic_channels.respelled(conn, lexemes)
 
     async def keyword_topics(
@@ -106,7 +138,7 @@ class SearchStore:
         `exclude_from` as above; `exclude_post` leaves out one post and nothing behind it: what evaluation asks for. Who
         gives both gets a ValueError: one run of posts is left out.
         """
-        async with connection(self._pool) as conn:
+        async with self._limited() as conn:
             given = (
                 await self._bm25.parameters(conn, lexemes) | _excluding(exclude_from, exclude_post) | {"limit": limit}
             )
@@ -139,7 +171,7 @@ class SearchStore:
     async def _near(
         self, profile: EmbeddingProfile, vector: Vector, grain: Grain, parameters: Mapping[str, Any]
     ) -> list[TopicHit]:
-        async with connection(self._pool) as conn:
+        async with self._limited() as conn:
             profile_id = await find_profile(conn, profile)
             if profile_id is None:
                 return []
@@ -159,7 +191,7 @@ class SearchStore:
 
         By its words, and by not asking itself (topic_channels.ANSWERS). Exclusions as above.
         """
-        async with connection(self._pool) as conn:
+        async with self._limited() as conn:
             given = await self._bm25.parameters(conn, lexemes) | _excluding(exclude_from, exclude_post)
             return await topic_channels.best_posts(
                 conn,

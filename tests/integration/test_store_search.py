@@ -11,14 +11,16 @@ import pytest
 from pgvector import HalfVector
 
 from service.domain import CategoryId, EmbeddingProfile, IndexKind, TopicId, Vector
+from service.errors import Transient
 from service.ingest.ports import IndexedPost, Refusal
 from service.store.bm25 import K1, B
 from service.store.corpus import CorpusStore
+from service.store.kept import Kept
 from service.store.pool import Pool
 from service.store.profile_sql import nearest_statement
 from service.store.profiles import ProfileStore
 from service.store.search import _KEYWORDS, SearchStore
-from tests.integration.store_data import POST, PRIVATE, PROFILE, PUBLIC, TOPIC, indexed, passage, post, unit
+from tests.integration.store_data import POST, PRIVATE, PROFILE, PUBLIC, TOPIC, indexed, later, passage, post, unit
 
 OTHER = replace(TOPIC, id=TopicId(11), title="Basil", slug="basil")
 CHANCE = random.Random(7)
@@ -232,6 +234,52 @@ async def plan(pool: Pool, statement: object, parameters: dict[str, object], tab
         return "\n".join([row[0] async for row in cursor])
 
 
+@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.parametrize("profile", KINDS, ids=lambda profile: profile.index_kind)
+async def test_a_filter_starves_no_result(
+    corpus: CorpusStore,
+    search: SearchStore,
+    pool: Pool,
+    monkeypatch: pytest.MonkeyPatch,
+    profile: EmbeddingProfile,
+    few: bool,
+) -> None:
+    """What is kept lies far from the question, whether all of it is read or the index is followed until it comes."""
+    monkeypatch.setattr("service.store.kept.SCANNED", 1000 if few else 0)
+    side = replace(PUBLIC, id=CategoryId(3), name="Side", slug="side")
+    await corpus.put_categories([PUBLIC, side])
+    await corpus.put_topics([TOPIC, replace(OTHER, category_id=side.id)])
+    await put_vectors(corpus, pool, profile, posts=400, passages=1)
+    query = unit(1, *[0] * 15)
+    for topic, category in ((TOPIC, PUBLIC), (OTHER, side)):
+        found = await search.nearest_posts(profile, query, 25, kept=Kept(categories=frozenset({category.id})))
+        assert {one.topic_id for one in found} == {topic.id}
+        expected = await reference(pool, profile, query, 25, without=OTHER.id if topic is TOPIC else TOPIC.id)
+        assert [one.post_id for one in found] == [post_id for post_id, _ in expected]
+    assert await search.nearest_posts(profile, query, 5, kept=Kept(categories=frozenset())) == []
+
+
+@pytest.mark.parametrize("profile", KINDS, ids=lambda profile: profile.index_kind)
+async def test_a_date_keeps_what_is_as_new(
+    corpus: CorpusStore, search: SearchStore, pool: Pool, profile: EmbeddingProfile
+) -> None:
+    await corpus.put_posts([indexed(post(n, created_at=later(n)), "red") for n in range(1, 9)])
+    await corpus.put_passages(profile, [passage(post(n), *([1.0] * 15), n / 9) for n in range(1, 9)])
+    await ProfileStore(pool).activate(profile.name)
+    for since, posts in ((later(0), 8), (later(6), 3), (later(9), 0)):
+        found = await search.nearest_posts(profile, unit(*[1] * 16), 20, kept=Kept(since=since))
+        assert sorted(one.post_id for one in found) == [post(n).id for n in range(9 - posts, 9)]
+
+
+async def test_a_search_that_takes_too_long_is_transient(corpus: CorpusStore, pool: Pool) -> None:
+    await corpus.put_posts([indexed(POST, "red")])
+    async with pool.connection() as conn, conn.transaction():
+        await conn.execute("LOCK TABLE posts")  # nobody can read it: as slow as a search can be
+        with pytest.raises(Transient, match="statement timeout"):
+            await SearchStore(pool, timeout_seconds=0.05).keyword_posts(["red"], 5)
+    assert len(await SearchStore(pool).keyword_posts(["red"], 5)) == 1
+
+
 PARAMETERS: dict[str, object] = {"window": 40, "rescored": 80, "limit": 10, "asking_topic": 0, "from_number": 0}
 
 
@@ -244,9 +292,20 @@ async def test_a_profile_is_searched_by_its_own_index(
     profile_id = await ProfileStore(pool).ensure_profile(profile)
     statement = nearest_statement(profile_id, profile.index_kind, 16)
     vector = HalfVector(unit(*[1] * 16))
-    assert f"Index Scan using embeddings_{profile_id}_{profile.index_kind}" in await plan(
-        pool, statement, PARAMETERS | {"vector": vector}, "embeddings"
-    )
+    scan = f"Index Scan using embeddings_{profile_id}_{profile.index_kind}"
+    assert scan in await plan(pool, statement, PARAMETERS | {"vector": vector}, "embeddings")
+    filtered = nearest_statement(profile_id, profile.index_kind, 16, filtered=True)
+    given = PARAMETERS | {"vector": vector, "categories": [PUBLIC.id], "since": None}
+    assert scan in await plan(pool, filtered, given, "embeddings")
+
+
+async def test_a_filter_that_keeps_few_reads_only_those(corpus: CorpusStore, pool: Pool) -> None:
+    await put_vectors(corpus, pool, KINDS[0], posts=300, passages=1)
+    statement = nearest_statement(await ProfileStore(pool).ensure_profile(KINDS[0]), IndexKind.EXACT, 16, filtered=True)
+    given = PARAMETERS | {"vector": HalfVector(unit(*[1] * 16)), "categories": [99], "since": None}
+    text = await plan(pool, statement, given, "topics, posts, embeddings")
+    assert "topics_category" in text
+    assert "posts_topic" in text
 
 
 async def test_keywords_are_read_by_their_primary_keys(corpus: CorpusStore, pool: Pool) -> None:
