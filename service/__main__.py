@@ -10,6 +10,7 @@ COMMANDS = {
     "worker": "The worker: indexes posts and answers mentions.",
     "migrate": "Bring the database's schema up to date.",
     "backfill": "Fill the index from an archive.",
+    "reconcile": "Compare the index with the forum, and mend it.",
     "profiles": "Embedding profiles, and which one answers.",
     "flags": "The switches, and who turned them.",
     "signin-link": "A link that signs in to the moderators' pages once.",

@@ -1,22 +1,19 @@
 """The job queue: its tasks, their order and locks, and when a failed job is tried again."""
 
-import math
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Protocol
 
-from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
+from procrastinate import App, JobContext, PsycopgConnector
 from procrastinate.exceptions import AlreadyEnqueued
-from procrastinate.jobs import Job
 from procrastinate.tasks import ConfigureTaskOptions
 from psycopg import AsyncConnection
 
-from service.domain import InboxId, PostId, TopicId
-from service.errors import Rejected, Transient
-from service.settings import WorkerSettings
+from service.domain import CategoryId, InboxId, PostId, TopicId
+from service.errors import Transient
+from service.retry import RetryPolicy
 from service.store.pool import Connection
 from service.store.queue import JobRow, add_jobs
 
@@ -27,9 +24,12 @@ class Work(Protocol):
     async def index_post(self, inbox_id: InboxId) -> None: ...
     async def answer_post(self, inbox_id: InboxId) -> None: ...
     async def remove_post(self, inbox_id: InboxId) -> None: ...
+    async def hide_topic(self, topic_id: TopicId) -> None: ...
+    async def close_category(self, category_id: CategoryId) -> None: ...
     async def refresh_post(self, post_id: PostId) -> None: ...
     async def refresh_topic(self, topic_id: TopicId) -> None: ...
     async def refresh_categories(self) -> None: ...
+    async def reconcile(self) -> None: ...
     async def embed_pending(self) -> int:
         """Embed one bounded batch of posts that have no vector; how many were embedded (0: none is left)."""
         ...
@@ -53,18 +53,22 @@ class Queue(StrEnum):
     ANSWER = "answer"
     INDEX = "index"
     UPKEEP = "upkeep"
+    RECONCILE = "reconcile"
 
 
 class TaskName(StrEnum):
     INDEX_POST = "index_post"
     ANSWER_POST = "answer_post"
     REMOVE_POST = "remove_post"
+    HIDE_TOPIC = "hide_topic"
+    CLOSE_CATEGORY = "close_category"
     REFRESH_POST = "refresh_post"
     REFRESH_TOPIC = "refresh_topic"
     REFRESH_CATEGORIES = "refresh_categories"
     CARRY_OUT = "carry_out"
     EMBED_PENDING = "embed_pending"
     EXPIRE = "expire"
+    RECONCILE = "reconcile"
 
 
 CATEGORIES = "categories"
@@ -78,6 +82,8 @@ READS_INBOX = frozenset({TaskName.INDEX_POST, TaskName.ANSWER_POST, TaskName.REM
 _PLACES: Mapping[TaskName, tuple[Queue, int]] = {
     TaskName.ANSWER_POST: (Queue.ANSWER, 100),
     TaskName.REMOVE_POST: (Queue.INDEX, 50),
+    TaskName.HIDE_TOPIC: (Queue.INDEX, 50),
+    TaskName.CLOSE_CATEGORY: (Queue.INDEX, 50),
     TaskName.INDEX_POST: (Queue.INDEX, 0),
     TaskName.REFRESH_POST: (Queue.INDEX, 0),
     TaskName.REFRESH_TOPIC: (Queue.INDEX, 0),
@@ -85,6 +91,7 @@ _PLACES: Mapping[TaskName, tuple[Queue, int]] = {
     TaskName.CARRY_OUT: (Queue.UPKEEP, 100),
     TaskName.REFRESH_CATEGORIES: (Queue.UPKEEP, 50),
     TaskName.EXPIRE: (Queue.UPKEEP, -100),
+    TaskName.RECONCILE: (Queue.RECONCILE, 0),
 }
 
 
@@ -114,37 +121,6 @@ def _row(new: NewJob, inbox_id: InboxId | None) -> JobRow:
     if inbox_id is None:
         raise ValueError(f"{new.task} works from a stored delivery")
     return JobRow(queue, new.task, priority, new.lock, {"inbox_id": inbox_id})
-
-
-MAX_RETRY_AFTER_SECONDS = 3600.0
-"""Longest wait a server can ask for: a job holds its lock while it waits."""
-
-BUG_FACTOR = 8.0
-"""How much slower a bug or a wrong setting is tried again than a busy server: a person must act first."""
-
-
-@dataclass(frozen=True)
-class RetryPolicy(BaseRetryStrategy):
-    """When a failed job is tried again: doubling waits with jitter, capped, at most `max_attempts` tries."""
-
-    settings: WorkerSettings
-    random: Callable[[], float]
-
-    def wait_seconds(self, exception: BaseException, attempts: int) -> float | None:
-        """Seconds to wait after this failure of a job that was tried `attempts` times before; None gives it up."""
-        if not isinstance(exception, Exception):  # cancelled by a stop, not failed
-            return 0.0
-        if isinstance(exception, Rejected) or attempts + 1 >= self.settings.max_attempts:
-            return None
-        factor = 1.0 if isinstance(exception, Transient) else BUG_FACTOR
-        doubled = math.ldexp(self.settings.retry_base_seconds * factor, min(attempts, 30))
-        ours = min(doubled, self.settings.retry_max_seconds) * (1 + self.random()) / 2
-        asked = (exception.retry_after_seconds or 0.0) if isinstance(exception, Transient) else 0.0
-        return max(ours, min(asked, MAX_RETRY_AFTER_SECONDS) * (1 + self.random() / 10))
-
-    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
-        wait = self.wait_seconds(exception, job.attempts)
-        return None if wait is None else RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=wait))
 
 
 class _Connector(PsycopgConnector):
@@ -180,6 +156,14 @@ def build_queue(policy: RetryPolicy, *, finished_jobs_hours: int) -> App:
     async def remove_post(context: JobContext, inbox_id: int) -> None:
         await _work(context).remove_post(InboxId(inbox_id))
 
+    @app.task(name=TaskName.HIDE_TOPIC, retry=policy, pass_context=True)
+    async def hide_topic(context: JobContext, topic_id: int) -> None:
+        await _work(context).hide_topic(TopicId(topic_id))
+
+    @app.task(name=TaskName.CLOSE_CATEGORY, retry=policy, pass_context=True)
+    async def close_category(context: JobContext, category_id: int) -> None:
+        await _work(context).close_category(CategoryId(category_id))
+
     @app.task(name=TaskName.REFRESH_POST, retry=policy, pass_context=True)
     async def refresh_post(context: JobContext, post_id: int) -> None:
         await _work(context).refresh_post(PostId(post_id))
@@ -205,7 +189,7 @@ def _add_periodic(app: App, policy: RetryPolicy, finished_jobs_hours: int) -> No
     async def refresh_categories(context: JobContext, timestamp: int = 0) -> None:
         await _work(context).refresh_categories()
 
-    # The next two are not tried again: their next period comes soon enough.
+    # The next three are not tried again: their next period comes soon enough.
     embedding = _options(TaskName.EMBED_PENDING, lock="embedding")
 
     @app.periodic(cron="* * * * *", **embedding)
@@ -215,6 +199,11 @@ def _add_periodic(app: App, policy: RetryPolicy, finished_jobs_hours: int) -> No
         if await _work(context).embed_pending():
             with suppress(AlreadyEnqueued):
                 await context.app.configure_task(TaskName.EMBED_PENDING, **embedding).defer_async()
+
+    @app.periodic(cron="* * * * *", **_options(TaskName.RECONCILE, lock="reconcile"))
+    @app.task(name=TaskName.RECONCILE, pass_context=True)
+    async def reconcile(context: JobContext, timestamp: int = 0) -> None:
+        await _work(context).reconcile()
 
     @app.periodic(cron="37 * * * *", **_options(TaskName.EXPIRE, lock="expiry"))
     @app.task(name=TaskName.EXPIRE, pass_context=True)
@@ -228,7 +217,7 @@ def _add_periodic(app: App, policy: RetryPolicy, finished_jobs_hours: int) -> No
 def _options(task: TaskName, *, lock: str) -> ConfigureTaskOptions:
     queue, priority = _PLACES[task]
     # Only tasks that are not tried again can have a queueing lock: a retry would run into it.
-    queueing_lock = lock if task is TaskName.EMBED_PENDING else None
+    queueing_lock = lock if task in (TaskName.EMBED_PENDING, TaskName.RECONCILE) else None
     return {"queue": queue, "priority": priority, "lock": lock, "queueing_lock": queueing_lock}
 
 

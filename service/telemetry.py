@@ -40,6 +40,8 @@ TRUNCATED = Counter(
     "ariane_truncated_passages", "Embedded passages of which the model's window took the beginning only."
 )
 UNEMBEDDABLE = Counter("ariane_unembeddable_passages", "Passages that the model fails on, left without a vector.")
+DRIFT_FOUND = Counter("ariane_drift_found", "Differences between index and forum that were found, by kind.", ["kind"])
+DRIFT_MENDED = Counter("ariane_drift_mended", "Differences between index and forum that were mended, by kind.", ["kind"])
 JOBS = Counter("ariane_jobs", "Jobs by task and result.", ["task", "result"])
 RESCUED = Counter("ariane_rescued_jobs", "Jobs taken back from workers that stopped beating.")
 WORKER_RESTARTS = Counter("ariane_worker_restarts", "Times the job loop was started again after a fault.")

@@ -18,7 +18,8 @@ from prometheus_client import start_http_server
 
 from service.domain import InboxId
 from service.errors import ArianeError, Misconfigured
-from service.jobs import Queue, RetryPolicy, TaskName, Work, build_queue
+from service.jobs import Queue, TaskName, Work, build_queue
+from service.retry import RetryPolicy
 from service.settings import Settings, WorkerSettings
 from service.store import queue as guard
 from service.store.pool import Connection, Pool, connection, transaction
@@ -115,7 +116,6 @@ def _loop(queue: Queue, app: App, settings: WorkerSettings, work: Work, state: _
     concurrency = {
         Queue.ANSWER: settings.answer_concurrency,
         Queue.INDEX: settings.index_concurrency,
-        Queue.UPKEEP: 1,
     }
 
     async def watched(call: Callable[[], Awaitable[Any]], context: JobContext, _: Worker) -> None:
@@ -144,7 +144,7 @@ def _loop(queue: Queue, app: App, settings: WorkerSettings, work: Work, state: _
         app,
         queues=[queue],
         name=queue,
-        concurrency=concurrency[queue],
+        concurrency=concurrency.get(queue, 1),
         fetch_job_polling_interval=POLL_SECONDS,
         shutdown_graceful_timeout=settings.shutdown_grace_seconds,
         delete_jobs="successful",

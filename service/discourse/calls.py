@@ -5,6 +5,7 @@ from collections.abc import Awaitable
 from types import TracebackType
 from typing import Self
 
+from service.discourse.budget import Budget
 from service.discourse.shapes import Fields, fields_of
 from service.errors import Misconfigured, Transient
 from service.remote import Params, Refused, Remote
@@ -19,13 +20,22 @@ class ForumCalls:
     """The two ways to speak to one forum; every refusal raised here is in the forum's own words."""
 
     def __init__(
-        self, base_url: str, *, api_key: str, bot_username: str, timeout_seconds: float, attempts: int
+        self,
+        base_url: str,
+        *,
+        api_key: str,
+        bot_username: str,
+        timeout_seconds: float,
+        attempts: int,
+        budget: Budget | None = None,
     ) -> None:
+        """Within a `budget` each request waits for its turn; the tries of one request count as one."""
         if not api_key.isascii() or not (api_key == "" or api_key.isprintable()):
             raise Misconfigured("forum.api_key: has characters that no key has")
         both = {b"accept": b"application/json", b"user-agent": b"Ariane"}
         key = {b"api-key": api_key.encode(), b"api-username": bot_username.encode()}
         self._has_key = api_key != ""
+        self._budget = budget
         self._anonymous = Remote(
             base_url, name="forum", timeout_seconds=timeout_seconds, attempts=attempts, headers=both
         )
@@ -43,6 +53,11 @@ class ForumCalls:
         await self._as_bot.__aexit__(kind, exc, trace)
 
     @property
+    def has_key(self) -> bool:
+        """Whether the bot can act at all."""
+        return self._has_key
+
+    @property
     def up(self) -> bool | None:
         """Whether the forum answered the last call each way; None before the first."""
         answered = {self._anonymous.answered, self._as_bot.answered} - {None}
@@ -50,6 +65,7 @@ class ForumCalls:
 
     async def public(self, path: str, params: Params | None = None) -> Fields | None:
         """The object that an anonymous reader gets, None where the forum shows him nothing."""
+        await self._turn()
         try:
             return fields_of(await _in_its_own_words(self._anonymous.json("GET", path, params=params)), "forum")
         except Refused as exc:
@@ -77,6 +93,7 @@ class ForumCalls:
         """What the bot gets; raises Misconfigured when the forum refuses its key rather than the deed."""
         if not self._has_key:
             raise Misconfigured("forum.api_key is not set: the bot can't act on the forum without it")
+        await self._turn()
         call = self._as_bot.json(method, path, params=params, body=body, repeatable=method == "GET")
         try:
             return await _in_its_own_words(call)
@@ -84,6 +101,10 @@ class ForumCalls:
             if exc.status == 403:
                 await self._check_key()
             raise
+
+    async def _turn(self) -> None:
+        if self._budget is not None:
+            await self._budget.turn()
 
     async def _check_key(self) -> None:
         """Both a refused key and a refused deed are 403, but every good key may read what the public reads."""

@@ -62,7 +62,6 @@ class DiscourseClient:
         attempts: int,
         budget: Budget | None = None,
     ) -> None:
-        """Within a `budget` each request waits for its turn; the tries of one request count as one."""
         self._bot = folded_name(bot_username)
         self._calls = ForumCalls(
             base_url,
@@ -117,13 +116,12 @@ class DiscourseClient:
             return None
         topic, stream = topic_from_json(value), stream_of(value)
         posts = _readable(value, topic)
-        have = {post.id for post in posts}
-        for chunk in _chunks([post_id for post_id in stream if post_id not in have]):
+        for chunk in _chunks(sorted(set(stream) - {post.id for post in posts})):
             value = await self._calls.patiently(f"t/{topic_id}/posts.json", {"post_ids[]": chunk})
             if value is None:  # gone since the first call
                 return None
             posts += _readable(value, topic)
-        return Thread(topic, tuple(posts), frozenset(have.union(stream)))
+        return Thread(topic, tuple(posts), frozenset(stream).union(post.id for post in posts))
 
     @_reading
     async def public_categories(self) -> list[Category]:

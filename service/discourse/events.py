@@ -55,18 +55,27 @@ class PostEvent:
 
 @dataclass(frozen=True, slots=True)
 class TopicEvent:
-    """Something happened to a topic: the name is for people, the topic must be read again."""
+    """Something happened to a topic: the name is for people, the topic must be read again.
+
+    `private` when the body itself says that the public doesn't find it: deleted, unlisted, a message, in no category.
+    """
 
     name: TopicEventName
     topic_id: TopicId
+    private: bool = False
+    category_id: CategoryId | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CategoryEvent:
-    """Something happened to a category: the name is for people, the categories must be read again."""
+    """Something happened to a category: the name is for people, the categories must be read again.
+
+    `private` when the body itself says that not everybody reads it.
+    """
 
     name: CategoryEventName
     category_id: CategoryId
+    private: bool = False
 
 
 Stored = PostEvent | TopicEvent | CategoryEvent
@@ -97,10 +106,11 @@ def parse_event(event_type: str | None, event: str | None, body: bytes) -> Event
             return PostEvent(_post_event_name(event, post), post)
         case "topic":
             topic = fields_of(payload[root], "topic")
-            return TopicEvent(_topic_event_name(event, topic), TopicId(id_of(topic, "id", "topic")))
+            return _topic_event(_topic_event_name(event, topic), topic)
         case "category":
             category = fields_of(payload[root], "category")
-            return CategoryEvent(_category_event_name(event), CategoryId(id_of(category, "id", "category")))
+            category_id = CategoryId(id_of(category, "id", "category"))
+            return CategoryEvent(_category_event_name(event), category_id, category.get("read_restricted") is True)
         case _:
             return Ignored(root if root in IGNORED_KINDS else "other")
 
@@ -140,6 +150,18 @@ def _post_event_name(header: str | None, post: Post) -> PostEventName:
     if header == PostEventName.DESTROYED and not post.user_deleted:
         return PostEventName.EDITED
     return next((name for name in PostEventName if name == header), PostEventName.EDITED)
+
+
+def _topic_event(name: TopicEventName, topic: Fields) -> TopicEvent:
+    category = topic.get("category_id")
+    private = (
+        topic.get("deleted_at") is not None
+        or topic.get("visible") is False
+        or topic.get("archetype") == "private_message"
+        or ("category_id" in topic and category is None)
+    )
+    known = id_of(topic, "category_id", "topic") if category is not None else None
+    return TopicEvent(name, TopicId(id_of(topic, "id", "topic")), private, None if known is None else CategoryId(known))
 
 
 def _topic_event_name(header: str | None, topic: Fields) -> TopicEventName:

@@ -78,3 +78,12 @@ class Post:
     category_id: CategoryId | None = None
     topic_title: str = ""
     topic_slug: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A topic, those of its posts that could be read, and the ids of all that the public sees."""
+
+    topic: Topic
+    posts: tuple[Post, ...]
+    ids: frozenset[PostId]

@@ -1,4 +1,8 @@
-"""Which posts an anonymous reader sees and may be answered with (spec P4): one pure function."""
+"""Which posts an anonymous reader sees and may be answered with (spec P4): one pure function.
+
+Its twin in SQL is the view public_posts: a stored refusal is this function's, and the view decides anew on what changes
+without the post, the states of topics and categories.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -24,7 +28,7 @@ def public_part(topic: Topic, category: Category | None, rules: IndexRules) -> T
     public = (
         topic.visible
         and not topic.deleted
-        and _archetype_allowed(topic.archetype, rules)
+        and archetype_allowed(topic.archetype, rules)
         and category is not None
         and not category.read_restricted
     )
@@ -40,7 +44,7 @@ def refusal(post: Post, topic: Topic, category: Category | None, rules: IndexRul
         (post.post_type != PostType.REGULAR, Refusal.POST_TYPE),
         (topic.deleted, Refusal.TOPIC_DELETED),
         (not topic.visible, Refusal.TOPIC_UNLISTED),
-        (not _archetype_allowed(topic.archetype, rules), Refusal.ARCHETYPE),
+        (not archetype_allowed(topic.archetype, rules), Refusal.ARCHETYPE),
         (category is None, Refusal.CATEGORY_UNKNOWN),
         (category is not None and category.read_restricted, Refusal.CATEGORY_PRIVATE),
         (_by_bot(post, rules), Refusal.BOT_AUTHOR),
@@ -48,7 +52,8 @@ def refusal(post: Post, topic: Topic, category: Category | None, rules: IndexRul
     return next((reason for refused, reason in verdicts if refused), None)
 
 
-def _archetype_allowed(archetype: str, rules: IndexRules) -> bool:
+def archetype_allowed(archetype: str, rules: IndexRules) -> bool:
+    """Whether topics of this kind are indexed at all: regular ones, and banners where the operator wants them."""
     return archetype == PUBLIC_ARCHETYPE or (rules.index_banners and archetype == BANNER)
 
 

@@ -2,14 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from service.discourse.cooked import plain_text
-from service.domain import Category, CategoryId, InboxId, Post, PostId, Topic, TopicId
+from service.domain import Category, InboxId, Post, PostId, PostType, Topic, TopicId
+from service.errors import Transient
 from service.ingest.eligibility import IndexRules, public_part, refusal
 from service.ingest.embed import embed_posts
 from service.ingest.ports import Corpus, ForumReader, Inbox, IndexedPost, PassageEmbedder, TopicPost
 from service.lexer import term_counts
 from service.telemetry import INDEXED
+
+FOLLOWED = 20
+"""Posts that are looked for elsewhere when they are no longer in a topic: one finds all that moved along with it."""
+MAX_TURNS = 3
+"""How often a topic is read again because it was stored anew meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,46 +46,62 @@ async def index_post(inbox_id: InboxId, at: Indexer) -> None:
     if delivery is None:
         return
     if delivery.has_text:
-        await _put_post(delivery.post, at)
+        await _put_delivered(delivery.post, at)
     else:
         await refresh_post(delivery.post.id, at)
     await at.inbox.done(inbox_id, "index_post")
 
 
 async def remove_post(inbox_id: InboxId, at: Indexer) -> None:
-    """Take a post that its author, a moderator or a private place removed out of the index, at once."""
+    """Take a post that its author, a moderator or a private place removed out of the index, at once.
+
+    Deliveries come in any order: where its topic is public as far as is known, the post is read again then.
+    """
     delivery = await at.inbox.delivery(inbox_id)
     if delivery is None:
         return
-    await at.corpus.remove_post(delivery.post.id, updated_at=delivery.post.updated_at)
+    post = delivery.post
+    await at.corpus.remove_post(post.id, updated_at=post.updated_at)
+    topic = await at.corpus.topic(post.topic_id)
+    if topic is not None and topic.title:
+        if post.post_number == 1 or _elsewhere(post, topic):  # with its first post a topic goes, and where it is moves
+            await refresh_topic(post.topic_id, at)
+        elif post.post_type == PostType.REGULAR:
+            await refresh_post(post.id, at)
     await at.inbox.done(inbox_id, "remove_post")
 
 
 async def refresh_post(post_id: PostId, at: Indexer) -> None:
     """Read a post again as an anonymous reader and make the index agree."""
+    read_at = await at.corpus.now()
     post = await at.forum.public_post(post_id)
     if post is None:
-        await at.corpus.withdraw_post(post_id)
-    else:
-        await _put_post(post, at, just_read=True)
+        await at.corpus.withdraw_posts([post_id], read_at=read_at)
+        return
+    if not await _put_read(post, at, read_at=read_at):
+        await refresh_topic(post.topic_id, at)
 
 
 async def refresh_topic(topic_id: TopicId, at: Indexer) -> None:
-    """Read a topic again as an anonymous reader: gone means out of the index, changed means all its posts again.
+    """Read a topic again as an anonymous reader, and those that its posts moved to, and make the index agree.
 
     Title, category and tags are part of every post's text, and an edit of them sends no post (docs/discourse, 3).
     """
-    before = await at.corpus.topic(topic_id)
-    topic = await at.forum.public_topic(topic_id)
-    if topic is None or not topic.visible:
-        await at.corpus.remove_topic(topic_id)
-        return
-    category = await _category(topic, at)
-    kept = public_part(topic, category, at.rules)
-    await at.corpus.put_topics([kept])
-    if before != kept:
-        posts = await at.forum.public_posts_of(topic_id)
-        await _put_all(posts, topic, category, at, just_read=True)
+    seen, lost = {topic_id}, await _read_topic(topic_id, at)
+    for _ in range(FOLLOWED):
+        if not lost:
+            return
+        read_at = await at.corpus.now()
+        post = await at.forum.public_post(lost[0])
+        if post is None or post.topic_id in seen:
+            if post is not None:  # the list of a topic's posts can be older than a post
+                await _put_read(post, at, read_at=read_at)
+            lost = lost[1:]
+        else:
+            seen.add(post.topic_id)
+            more = await _read_topic(post.topic_id, at)
+            found = await at.corpus.eligible_posts(post.topic_id)
+            lost = [one for one in lost[1:] if one not in found] + more
 
 
 async def refresh_categories(at: Indexer) -> None:
@@ -87,30 +110,71 @@ async def refresh_categories(at: Indexer) -> None:
     await at.corpus.withdraw_private()
 
 
-async def _put_post(post: Post, at: Indexer, *, just_read: bool = False) -> None:
+async def _read_topic(topic_id: TopicId, at: Indexer) -> list[PostId]:
+    """Make the index agree with one topic; the posts that were in it and are no longer, which have left the index."""
+    for _ in range(MAX_TURNS):
+        read_at = await at.corpus.now()
+        thread = await at.forum.public_thread(topic_id)
+        if thread is None or not thread.topic.visible:
+            await at.corpus.remove_topic(topic_id, read_at=read_at)
+            INDEXED.labels("topic_gone").inc()
+            return []
+        topic, category = thread.topic, await _category(thread.topic, at)
+        if await at.corpus.put_topics([public_part(topic, category, at.rules)], read_at=read_at):
+            lost = sorted(await at.corpus.eligible_posts(topic_id) - thread.ids)
+            await at.corpus.withdraw_posts(lost, read_at=read_at)
+            await _put_all(thread.posts, topic, category, at, read_at=read_at)
+            return lost
+    raise Transient(f"topic {topic_id} changes faster than it can be read")
+
+
+async def _put_read(post: Post, at: Indexer, *, read_at: datetime) -> bool:
+    """Store a post that was read alone; False where its topic must be read first."""
+    topic = await at.corpus.topic(post.topic_id)
+    if topic is None or topic.deleted or not topic.title:
+        return False
+    await _put_all([post], topic, await _category(topic, at), at, read_at=read_at)
+    return True
+
+
+async def _put_delivered(post: Post, at: Indexer) -> None:
+    """Store a snapshot; where it, or what is stored, can't be trusted to be the newer one, the forum is read."""
     topic = await at.corpus.topic(post.topic_id)
     # A topic without a title is one that the public didn't see when it was stored.
-    retitled = topic is not None and post.post_number == 1 and post.topic_title not in ("", topic.title)
-    if topic is None or topic.deleted or not topic.title or retitled:
-        topic = await at.forum.public_topic(post.topic_id)
-        if topic is None:
-            await at.corpus.remove_topic(post.topic_id)
-            INDEXED.labels("topic_gone").inc()
+    if topic is None or topic.deleted or not topic.title or _elsewhere(post, topic) or _retitled(post, topic):
+        await refresh_topic(post.topic_id, at)
+        topic = await at.corpus.topic(post.topic_id)
+        if topic is None or topic.deleted or not topic.title:
             return
-        await at.corpus.put_topics([public_part(topic, await _category(topic, at), at.rules)])
-    await _put_all([post], topic, await _category(topic, at), at, just_read=just_read)
+    if not await _put_all([post], topic, await _category(topic, at), at):
+        await refresh_post(post.id, at)
+
+
+def _elsewhere(post: Post, topic: Topic) -> bool:
+    """Whether a delivered post says that its topic is of another kind or category than the stored one."""
+    return post.archetype is not None and (post.archetype, post.category_id) != (topic.archetype, topic.category_id)
+
+
+def _retitled(post: Post, topic: Topic) -> bool:
+    return post.topic_title not in ("", topic.title)
 
 
 async def _put_all(
-    posts: Sequence[Post], topic: Topic, category: Category | None, at: Indexer, *, just_read: bool
-) -> None:
+    posts: Sequence[Post],
+    topic: Topic,
+    category: Category | None,
+    at: Indexer,
+    *,
+    read_at: datetime | None = None,
+) -> int:
     indexed = [prepare(post, topic, category, at.rules) for post in posts]
-    stored = await at.corpus.put_posts(indexed, just_read=just_read)
+    stored = await at.corpus.put_posts(indexed, read_at=read_at)
     INDEXED.labels("stale").inc(len(indexed) - stored)
     for one in indexed:
         INDEXED.labels(one.refusal or "indexed").inc()
     if stored:
         await embed_posts(embeddable(indexed, topic, category), at.corpus, at.embedder)
+    return stored
 
 
 def embeddable(indexed: Sequence[IndexedPost], topic: Topic, category: Category | None) -> list[TopicPost]:
@@ -120,9 +184,12 @@ def embeddable(indexed: Sequence[IndexedPost], topic: Topic, category: Category 
 
 
 async def _category(topic: Topic, at: Indexer) -> Category | None:
-    """The topic's category; an unknown one is looked for on the forum before it counts as private."""
-    known = await at.corpus.categories()
-    if topic.category_id is not None and topic.category_id not in known:
+    """The topic's category; one that isn't known as public is looked for on the forum before it counts as private."""
+    category_id = topic.category_id
+    if category_id is None:
+        return None
+    known = (await at.corpus.categories()).get(category_id)
+    if known is None or known.read_restricted:
         await refresh_categories(at)
-        known = await at.corpus.categories()
-    return known.get(topic.category_id or CategoryId(0))
+        known = (await at.corpus.categories()).get(category_id)
+    return known

@@ -14,6 +14,7 @@ from service.domain import (
     InboxId,
     Post,
     PostId,
+    Thread,
     Topic,
     TopicId,
     Vector,
@@ -113,13 +114,21 @@ class Corpus(Protocol):
         """Replace the category table by this list: what is missing from it becomes private."""
         ...
 
+    async def now(self) -> datetime:
+        """The time by which readings and writings are ordered: what the forum is read for is as of before the read."""
+        ...
+
     async def topic(self, topic_id: TopicId) -> Topic | None: ...
-    async def put_topics(self, topics: Sequence[Topic]) -> None: ...
-    async def put_posts(self, indexed: Sequence[IndexedPost], *, just_read: bool = False) -> int:
+    async def put_topics(self, topics: Sequence[Topic], *, read_at: datetime | None = None) -> int:
+        """Store the topics' state, but not over one that was stored after `read_at`; how many were stored."""
+        ...
+
+    async def put_posts(self, indexed: Sequence[IndexedPost], *, read_at: datetime | None = None) -> int:
         """Store state, text and postings of posts whose topics are stored, one transaction; how many were not stale.
 
-        At the same `updated_at` a stored removal stays, unless these posts were `just_read` from the forum (Discourse
-        deletes and recovers a post without touching its updated_at); anything else is stored again.
+        Without `read_at` they are snapshots: one that is older than the stored state, or whose post was removed, is
+        stale, and at the same `updated_at` one that stands against a reading (Discourse deletes, recovers and moves a
+        post without touching its updated_at). A reading that began at `read_at` brings back what was removed before it.
         """
         ...
 
@@ -127,16 +136,26 @@ class Corpus(Protocol):
         """Mark the post deleted and drop its text, postings and vectors, unless a newer state is there."""
         ...
 
-    async def withdraw_post(self, post_id: PostId) -> bool:
-        """Drop the text of a post that the public was found not to see, whatever its age; False when none was kept."""
+    async def withdraw_posts(self, post_ids: Sequence[PostId], *, read_at: datetime) -> int:
+        """Drop all that is kept of posts that a reading which began at `read_at` didn't show; how many were there.
+
+        What was read or removed since stays.
+        """
         ...
 
-    async def remove_topic(self, topic_id: TopicId) -> int:
-        """Drop the text of every post of a topic that the public no longer sees; how many were dropped."""
+    async def eligible_posts(self, topic_id: TopicId) -> set[PostId]:
+        """The posts of the topic that have text."""
+        ...
+
+    async def remove_topic(self, topic_id: TopicId, *, read_at: datetime | None = None) -> int:
+        """Drop the text of every post of a topic that the public no longer sees; how many were dropped.
+
+        Nothing is done where the topic was stored after `read_at`, when the reading that missed it began.
+        """
         ...
 
     async def withdraw_private(self) -> int:
-        """Drop the text of every post whose category is private or unknown now; how many were dropped."""
+        """Drop the text of every post whose topic the public doesn't see by the stored state; how many were dropped."""
         ...
 
     async def pending(self, profile: EmbeddingProfile, limit: int) -> list[TopicPost]:
@@ -158,8 +177,10 @@ class ForumReader(Protocol):
     """The forum as an anonymous reader sees it; raises Transient or Misconfigured, and gives None for 403/404."""
 
     async def public_post(self, post_id: PostId) -> Post | None: ...
-    async def public_topic(self, topic_id: TopicId) -> Topic | None: ...
-    async def public_posts_of(self, topic_id: TopicId) -> list[Post]: ...
+    async def public_thread(self, topic_id: TopicId) -> Thread | None:
+        """The topic with every post of it; one that can't be read is left out of the posts, not of the ids."""
+        ...
+
     async def public_categories(self) -> list[Category]: ...
 
 

@@ -22,6 +22,7 @@ from service.settings.sections import (
     LogSettings,
     ModerationSettings,
     OnChange,
+    ReconcileSettings,
     RetentionSettings,
     RetrievalSettings,
     WebhookSettings,
@@ -41,6 +42,7 @@ __all__ = [
     "ModelSettings",
     "ModerationSettings",
     "OnChange",
+    "ReconcileSettings",
     "RetentionSettings",
     "RetrievalSettings",
     "Settings",
@@ -80,6 +82,7 @@ class Settings(BaseSettings):
     gate: GateSettings = GateSettings()
     limits: LimitSettings = LimitSettings()
     retention: RetentionSettings = RetentionSettings()
+    reconcile: ReconcileSettings = ReconcileSettings()
     backfill: BackfillSettings = BackfillSettings()
     moderation: ModerationSettings = ModerationSettings()
     log: LogSettings = LogSettings()

@@ -199,6 +199,12 @@ class BackfillSettings(Section):
     )
 
 
+class ReconcileSettings(Section):
+    requests_per_minute: float = Field(
+        20.0, ge=0, le=200, description="Reads by which the worker compares the index with the forum; 0: it never does."
+    )
+
+
 class LogSettings(Section):
     level: str = Field("info", pattern="^(debug|info|warning|error)$", description="Least level that is logged.")
     format: str = Field(

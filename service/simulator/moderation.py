@@ -116,7 +116,7 @@ def _changed(forum: Forum, topic: Topic, deed: Deed, value: str) -> Topic:
 
 
 def asked_for(values: Mapping[str, Any]) -> tuple[Deed, int, str]:
-    """The deed, its target's id and its value, of a JSON object or a form; raises ValueError that says what is amiss."""
+    """The deed, its target's id and its value, of JSON or of a form; raises ValueError that says what is wrong."""
     try:
         return Deed(str(values.get("deed", ""))), int(str(values.get("target", ""))), str(values.get("value", ""))
     except ValueError as exc:

@@ -1,6 +1,6 @@
 """The corpus: topics, posts and their text, each write one transaction, no older snapshot over a newer state."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from psycopg.rows import class_row, dict_row
@@ -9,10 +9,9 @@ from service.domain import Category, CategoryId, EmbeddingProfile, PostId, Topic
 from service.ingest.ports import Census, EmbeddedPassage, EmbeddingFailure, IndexedPost, TopicPost
 from service.store import passages as vectors
 from service.store import removal
-from service.store.pool import Connection, Pool, connection, transaction
-from service.store.postings import put_postings, terms_of
+from service.store.pool import Pool, connection, transaction
+from service.store.posts import put_posts
 from service.store.quarantine import put_failures
-from service.store.topics import refresh_topics
 from service.store.values import storable
 
 _PUT_TOPICS = """
@@ -22,45 +21,8 @@ ON CONFLICT (topic_id) DO UPDATE SET
     title = excluded.title, slug = excluded.slug, category_id = excluded.category_id, archetype = excluded.archetype,
     visible = excluded.visible, closed = excluded.closed, archived = excluded.archived, deleted = excluded.deleted,
     tags = excluded.tags, synced_at = excluded.synced_at
+WHERE %s::timestamptz IS NULL OR topics.synced_at <= %s
 """
-
-_GIVEN = """
-WITH given AS (SELECT * FROM unnest(
-    %s::bigint[], %s::bigint[], %s::integer[], %s::smallint[], %s::bigint[], %s::text[],
-    %s::timestamptz[], %s::timestamptz[], %s::integer[], %s::text[], %s::text[], %s::integer[]
-) AS post (post_id, topic_id, post_number, post_type, user_id, username, created_at, updated_at, reply_to_post_number,
-           refusal, body, length))
-"""
-
-_ADD_POSTS = (
-    _GIVEN
-    + """
-INSERT INTO posts (post_id, topic_id, post_number, post_type, user_id, username, created_at, updated_at,
-                   reply_to_post_number, refusal, body, length)
-SELECT * FROM given ORDER BY post_id ON CONFLICT (post_id) DO NOTHING RETURNING post_id
-"""
-)
-
-# A statement of its own: it sees, and keeps from moving, what others put while the one above waited for them.
-_LOCK_POSTS = """
-SELECT post_id, topic_id, post_number FROM posts WHERE post_id = ANY(%s) ORDER BY post_id FOR NO KEY UPDATE
-"""
-
-_CHANGE_POSTS = (
-    _GIVEN
-    + """
-UPDATE posts AS stored SET
-    topic_id = given.topic_id, post_number = given.post_number, post_type = given.post_type,
-    user_id = given.user_id, username = given.username, created_at = given.created_at,
-    updated_at = given.updated_at, reply_to_post_number = given.reply_to_post_number,
-    refusal = given.refusal, body = given.body, length = given.length
-FROM given
-WHERE stored.post_id = given.post_id AND stored.post_id = ANY(%s) AND (
-    stored.updated_at < given.updated_at
-    OR stored.updated_at = given.updated_at AND (stored.refusal IS DISTINCT FROM 'deleted' OR %s)
-) RETURNING stored.post_id
-"""
-)
 
 
 class CorpusStore:
@@ -98,38 +60,25 @@ class CorpusStore:
             row = await cursor.fetchone()
         return None if row is None else Topic(**row | {"tags": tuple(row["tags"])})
 
-    async def put_topics(self, topics: Sequence[Topic]) -> None:
-        """Store the topics' state; their posts are left as they are (see remove_topic)."""
-        async with transaction(self._pool) as conn, conn.cursor() as cursor:
-            await cursor.executemany(_PUT_TOPICS, [_topic_row(one) for one in sorted(topics, key=lambda t: t.id)])
+    async def put_topics(self, topics: Sequence[Topic], *, read_at: datetime | None = None) -> int:
+        """Store the topics' state, but not over one that was stored after `read_at`; how many were stored.
 
-    async def put_posts(self, indexed: Sequence[IndexedPost], *, just_read: bool = False) -> int:
+        Their posts are left as they are (see remove_topic).
+        """
+        ordered = sorted(topics, key=lambda topic: topic.id)
+        async with transaction(self._pool) as conn, conn.cursor() as cursor:
+            await cursor.executemany(_PUT_TOPICS, [(*_topic_row(one), read_at, read_at) for one in ordered])
+            return cursor.rowcount
+
+    async def put_posts(self, indexed: Sequence[IndexedPost], *, read_at: datetime | None = None) -> int:
         """Store state, text and postings of posts whose topics are stored; how many were not stale.
 
-        At the same `updated_at` a stored removal stays unless these posts were `just_read`; the rest is stored again.
+        Without `read_at` they are snapshots: one that is older than the stored state, or whose post was removed, is
+        stale, and at the same `updated_at` one that stands against a reading. A reading that began at `read_at` brings
+        back what was removed before it.
         """
-        newest = {one.post.id: one for one in sorted(indexed, key=lambda one: one.post.updated_at)}
-        if not newest:
-            return 0
-        columns = [list(column) for column in zip(*map(_post_row, newest.values()), strict=True)]
         async with transaction(self._pool) as conn:
-            new = {row[0] async for row in await conn.execute(_ADD_POSTS, columns)}
-            earlier = await _places(conn, newest.keys() - new)
-            cursor = await conn.execute(_CHANGE_POSTS, (*columns, list(earlier), just_read))
-            changed = {row[0] async for row in cursor}
-            terms = {post_id: terms_of(newest[post_id]) for post_id in (*new, *changed)}
-            await put_postings(conn, terms, new=new)
-            refused = [post_id for post_id in changed if newest[post_id].body is None]
-            await vectors.drop_passages(conn, refused)
-            posts = {post_id: newest[post_id].post for post_id in terms}
-            moved = {one for one in changed if earlier[one] != (posts[one].topic_id, posts[one].post_number)}
-            left = {topic_id for one in moved if (topic_id := earlier[one][0]) is not None}
-            await refresh_topics(
-                conn,
-                lengths=left | {post.topic_id for post in posts.values()},
-                vectors=left | {posts[one].topic_id for one in moved.union(refused)},
-            )
-        return len(terms)
+            return await put_posts(conn, indexed, read_at=read_at)
 
     async def remove_post(self, post_id: PostId, *, updated_at: datetime) -> bool:
         """Mark the post deleted and drop its text, postings and vectors, unless a newer state is there.
@@ -139,20 +88,47 @@ class CorpusStore:
         async with transaction(self._pool) as conn:
             return await removal.remove_post(conn, post_id, updated_at=updated_at)
 
-    async def withdraw_post(self, post_id: PostId) -> bool:
-        """Drop the text, postings and vectors of a post that the public was just seen not to see, whatever its age."""
+    async def withdraw_posts(self, post_ids: Sequence[PostId], *, read_at: datetime) -> int:
+        """Drop all that is kept of posts that a reading which began at `read_at` didn't show; how many were there."""
         async with transaction(self._pool) as conn:
-            return await removal.withdraw_post(conn, post_id)
+            return await removal.withdraw_posts(conn, post_ids, read_at=read_at)
 
-    async def remove_topic(self, topic_id: TopicId) -> int:
-        """Drop the words of a topic that the public no longer sees, and of its posts; how many posts were dropped."""
+    async def remove_topic(self, topic_id: TopicId, *, read_at: datetime | None = None) -> int:
+        """Drop the words of a topic that the public no longer sees, and of its posts; how many posts were dropped.
+
+        Nothing is done where the topic was stored after `read_at`, when the reading that missed it began.
+        """
         async with transaction(self._pool) as conn:
-            return await removal.remove_topic(conn, topic_id)
+            return await removal.remove_topic(conn, topic_id, read_at=read_at)
+
+    async def hide_topic(self, topic_id: TopicId) -> None:
+        """Keep the topic out of search until it is stored anew; its words go with withdraw_private."""
+        async with connection(self._pool) as conn:
+            await conn.execute("UPDATE topics SET visible = false WHERE topic_id = %s", (topic_id,))
+
+    async def close_category(self, category_id: CategoryId) -> None:
+        """Keep the category out of search until the categories are stored anew; its words go with withdraw_private."""
+        async with connection(self._pool) as conn:
+            await conn.execute("UPDATE categories SET read_restricted = true WHERE category_id = %s", (category_id,))
 
     async def withdraw_private(self) -> int:
-        """Drop the words of every topic whose category is private or unknown now; how many posts were dropped."""
+        """Drop the words of every topic that the public doesn't see now; how many posts were dropped."""
         async with transaction(self._pool) as conn:
             return await removal.withdraw_private(conn)
+
+    async def now(self) -> datetime:
+        """The database's time, by which readings and writings are ordered."""
+        async with connection(self._pool) as conn:
+            row = await (await conn.execute("SELECT clock_timestamp()")).fetchone()
+        assert row is not None  # noqa: S101 - a SELECT without FROM has a row
+        moment: datetime = row[0]
+        return moment
+
+    async def eligible_posts(self, topic_id: TopicId) -> set[PostId]:
+        """The posts of the topic that have text."""
+        async with connection(self._pool) as conn:
+            query = "SELECT post_id FROM posts WHERE topic_id = %s AND refusal IS NULL"
+            return {row[0] async for row in await conn.execute(query, (topic_id,))}
 
     async def is_empty(self) -> bool:
         """Whether no post can be found at all."""
@@ -214,22 +190,7 @@ class CorpusStore:
             await conn.execute("ANALYZE topics, posts, postings, document_frequencies, embeddings, topic_embeddings")
 
 
-async def _places(conn: Connection, post_ids: Collection[PostId]) -> dict[PostId, tuple[TopicId | None, int]]:
-    """The topic and the number of these posts as stored, which they keep until the transaction ends."""
-    if not post_ids:
-        return {}
-    cursor = await conn.execute(_LOCK_POSTS, (list(post_ids),))
-    return {post_id: (topic_id, number) async for post_id, topic_id, number in cursor}
-
-
 def _topic_row(topic: Topic) -> tuple[object, ...]:
     tags = [storable(tag) for tag in topic.tags]
     state = (topic.category_id, topic.archetype, topic.visible, topic.closed, topic.archived, topic.deleted)
     return topic.id, storable(topic.title), storable(topic.slug), *state, tags
-
-
-def _post_row(indexed: IndexedPost) -> tuple[object, ...]:
-    post, body = indexed.post, indexed.body
-    who = (post.user_id, storable(post.username), post.created_at, post.updated_at, post.reply_to_post_number)
-    text = (indexed.refusal, None if body is None else storable(body), indexed.length)
-    return post.id, post.topic_id, post.post_number, post.post_type, *who, *text

@@ -9,17 +9,24 @@ from service.store.passages import drop_passages
 from service.store.pool import Connection
 from service.store.postings import NO_TERMS, put_postings
 from service.store.topics import refresh_topics, topics_of
+from service.store.withdrawn import forget_beside
 
 _REMOVE_POST = """
-INSERT INTO posts AS stored (post_id, post_number, post_type, username, created_at, updated_at, refusal)
-VALUES (%(post_id)s, 0, 1, '', %(updated_at)s, %(updated_at)s, 'deleted')
-ON CONFLICT (post_id) DO UPDATE SET updated_at = excluded.updated_at, refusal = 'deleted', body = NULL, length = 0
+INSERT INTO posts AS stored (post_id, post_number, post_type, username, created_at, updated_at, read_at, refusal)
+VALUES (%(post_id)s, 0, 1, '', %(updated_at)s, %(updated_at)s, clock_timestamp(), 'deleted')
+ON CONFLICT (post_id) DO UPDATE SET
+    updated_at = excluded.updated_at, read_at = excluded.read_at, refusal = 'deleted', body = NULL, length = 0
 WHERE stored.updated_at <= excluded.updated_at
 RETURNING post_id
 """
 
-_WITHDRAW_POST = """
-UPDATE posts SET refusal = 'deleted', body = NULL, length = 0 WHERE post_id = %s AND refusal IS NULL RETURNING post_id
+_WITHDRAW_POSTS = """
+INSERT INTO posts AS stored (post_id, post_number, post_type, username, created_at, updated_at, read_at, refusal)
+SELECT post_id, 0, 1, '', %(read_at)s, %(read_at)s, %(read_at)s, 'deleted'
+FROM unnest(%(post_ids)s::bigint[]) AS gone (post_id) ORDER BY post_id
+ON CONFLICT (post_id) DO UPDATE SET read_at = excluded.read_at, refusal = 'deleted', body = NULL, length = 0
+WHERE stored.refusal IS DISTINCT FROM 'deleted' AND (stored.read_at IS NULL OR stored.read_at <= excluded.read_at)
+RETURNING post_id
 """
 
 _REFUSE_TOPIC = """
@@ -28,16 +35,21 @@ UPDATE posts SET refusal = 'topic_deleted', body = NULL, length = 0 WHERE post_i
 ) RETURNING post_id
 """
 
-_REFUSE_PRIVATE = """
-UPDATE posts SET refusal = 'category_private', body = NULL, length = 0 WHERE post_id IN (
-    SELECT post_id FROM posts WHERE refusal IS NULL AND topic_id IN (
-        SELECT topic_id FROM topics LEFT JOIN categories USING (category_id) WHERE read_restricted IS NOT FALSE
-    ) ORDER BY post_id FOR UPDATE
-) RETURNING post_id
+_NOT_PUBLIC = """
+SELECT topic_id, CASE
+    WHEN topics.deleted THEN 'topic_deleted' WHEN NOT visible THEN 'topic_unlisted'
+    WHEN read_restricted IS NOT FALSE THEN 'category_private' ELSE 'archetype'
+END AS refusal, topics.title <> '' AS titled
+FROM topics LEFT JOIN categories USING (category_id)
+WHERE NOT EXISTS (SELECT FROM public_topics WHERE public_topics.topic_id = topics.topic_id)
 """
 
-_PRIVATE_TOPICS = """
-SELECT topic_id FROM topics LEFT JOIN categories USING (category_id) WHERE read_restricted IS NOT FALSE AND title <> ''
+_REFUSE_PRIVATE = """
+UPDATE posts SET refusal = private.refusal, body = NULL, length = 0
+FROM unnest(%s::bigint[], %s::text[]) AS private (topic_id, refusal)
+WHERE posts.topic_id = private.topic_id AND posts.post_id IN (
+    SELECT post_id FROM posts WHERE refusal IS NULL AND topic_id = ANY(%s) ORDER BY post_id FOR UPDATE
+) RETURNING posts.post_id
 """
 
 _FORGET_TITLES = "UPDATE topics SET title = '', slug = '', tags = '{}' WHERE topic_id = ANY(%s)"
@@ -51,13 +63,26 @@ async def remove_post(conn: Connection, post_id: PostId, *, updated_at: datetime
     return bool(removed)
 
 
-async def withdraw_post(conn: Connection, post_id: PostId) -> bool:
-    """Drop what is kept of a post, whatever its age; False when nothing was. In a transaction."""
-    return bool(await _refuse(conn, _WITHDRAW_POST, post_id))
+async def withdraw_posts(conn: Connection, post_ids: Sequence[PostId], *, read_at: datetime) -> int:
+    """Drop what is kept of posts that a reading which began at `read_at` didn't show; in a transaction.
+
+    What was read or removed since stays. How many were not removed before.
+    """
+    cursor = await conn.execute(_WITHDRAW_POSTS, {"post_ids": list(post_ids), "read_at": read_at})
+    gone = [PostId(row[0]) async for row in cursor]
+    await _drop(conn, gone)
+    return len(gone)
 
 
-async def remove_topic(conn: Connection, topic_id: TopicId) -> int:
-    """Drop the words of a topic, and its posts; how many posts were dropped. In a transaction."""
+async def remove_topic(conn: Connection, topic_id: TopicId, *, read_at: datetime | None) -> int:
+    """Drop the words of a topic, and its posts, unless it was stored after `read_at`; how many posts were dropped.
+
+    In a transaction.
+    """
+    if read_at is not None:
+        newer = "SELECT FROM topics WHERE topic_id = %s AND synced_at > %s"
+        if (await conn.execute(newer, (topic_id, read_at))).rowcount:
+            return 0
     dropped = await _refuse(conn, _REFUSE_TOPIC, topic_id)
     await conn.execute(
         "UPDATE topics SET deleted = true, title = '', slug = '', tags = '{}' WHERE topic_id = %s", (topic_id,)
@@ -66,10 +91,12 @@ async def remove_topic(conn: Connection, topic_id: TopicId) -> int:
 
 
 async def withdraw_private(conn: Connection) -> int:
-    """Drop what is kept of every topic whose category is private or unknown now; how many posts. In a transaction."""
-    private = [row[0] async for row in await conn.execute(_PRIVATE_TOPICS)]
-    dropped = await _refuse(conn, _REFUSE_PRIVATE, also=private)
-    await conn.execute(_FORGET_TITLES, (private,))
+    """Drop what is kept of every topic that the public doesn't see now; how many posts. In a transaction."""
+    private = await (await conn.execute(_NOT_PUBLIC)).fetchall()
+    titled = [topic_id for topic_id, _, has_title in private if has_title]
+    topics, refusals = [row[0] for row in private], [row[1] for row in private]
+    dropped = await _refuse(conn, _REFUSE_PRIVATE, topics, refusals, topics, also=titled)
+    await conn.execute(_FORGET_TITLES, (titled,))
     return dropped
 
 
@@ -85,3 +112,4 @@ async def _drop(conn: Connection, post_ids: Sequence[PostId], *, also: Sequence[
     await drop_passages(conn, post_ids)
     topics = await topics_of(conn, post_ids)
     await refresh_topics(conn, lengths={*topics, *also}, vectors=topics)
+    await forget_beside(conn, post_ids)

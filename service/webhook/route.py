@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
-from service.discourse.events import Ignored, Ping, PostEvent, Stored, content_key, parse_event
+from service.discourse.events import Ignored, Ping, PostEvent, Stored, TopicEvent, content_key, parse_event
 from service.discourse.signature import is_signed
 from service.domain import Category, CategoryId, InboxId
 from service.errors import Rejected, Transient
@@ -19,7 +19,7 @@ from service.jobs import defer_jobs, waiting
 from service.store.inbox import NewDelivery
 from service.store.pool import Connection
 from service.telemetry import DELIVERIES, WEBHOOK_SECONDS, fault, log
-from service.webhook.receive import Place, addresses_bot, jobs_for, place_of
+from service.webhook.receive import Place, addresses_bot, jobs_for, place_of, place_of_topic
 
 PATHS = ("/webhooks/discourse", "/webhooks/discourse/")
 
@@ -161,6 +161,8 @@ async def _store(headers: Mapping[str, str], event: Stored, body: bytes, hook: H
         post = event.post
         place = place_of(post, await hook.categories())
         addressed = (place is not Place.PUBLIC or post.hidden) and addresses_bot(post, hook.bot_username)
+    elif isinstance(event, TopicEvent):
+        place = place_of_topic(event.category_id, await hook.categories())
     instance, event_id = _header(headers, "x-discourse-instance"), _header(headers, "x-discourse-event-id")
     jobs = jobs_for(event, place=place, addressed=addressed)
     delivery = NewDelivery(

@@ -7,13 +7,20 @@ from service.answer import decided
 from service.answer.respond import Respond, give_up, respond
 from service.answer.trigger import Bot
 from service.discourse.names import folded_name
-from service.domain import InboxId, Lang, Post, PostId, TopicId
+from service.domain import CategoryId, InboxId, Lang, Post, PostId, TopicId
+from service.errors import Misconfigured, Transient
 from service.ingest import index
 from service.ingest.embed import embed_pending
 from service.ingest.index import Indexer
+from service.ingest.reconcile import reconcile_round
 from service.jobs import Work
+from service.store.alerts import AlertStore
+from service.store.withdrawn import sweep
+from service.telemetry import log
 from service.wiring.decided import decided_of
+from service.wiring.reconcile import open_reconciler, steps_of
 from service.wiring.services import Services
+
 
 class Worker:
     """Matches `service.jobs.Work`."""
@@ -42,6 +49,12 @@ class Worker:
     async def remove_post(self, inbox_id: InboxId) -> None:
         await index.remove_post(inbox_id, self._indexer)
 
+    async def hide_topic(self, topic_id: TopicId) -> None:
+        await self._services.corpus.hide_topic(topic_id)
+
+    async def close_category(self, category_id: CategoryId) -> None:
+        await self._services.corpus.close_category(category_id)
+
     async def refresh_post(self, post_id: PostId) -> None:
         await index.refresh_post(post_id, self._indexer)
 
@@ -50,6 +63,16 @@ class Worker:
 
     async def refresh_categories(self) -> None:
         await index.refresh_categories(self._indexer)
+
+    async def reconcile(self) -> None:
+        per_minute = self._services.settings.reconcile.requests_per_minute
+        if not per_minute:
+            return
+        try:
+            async with open_reconciler(self._services) as at:
+                await reconcile_round(at, steps=steps_of(per_minute), now=_now())
+        except (Transient, Misconfigured) as exc:  # the next round comes in a minute
+            log.warning("reconcile_stopped", error=str(exc))
 
     async def embed_pending(self) -> int:
         return await embed_pending(self._services.corpus, self._services.embedder)
@@ -72,6 +95,9 @@ class Worker:
     async def expire(self) -> None:
         await self._services.inbox.expire(self._services.settings.retention, now=_now())
         await self._services.ledger.expire(self._services.settings.retention, now=_now())
+        await self._services.corpus.withdraw_private()
+        await sweep(self._services.pool)
+        await AlertStore(self._services.pool).drop_restored()
 
     async def _question(self, inbox_id: InboxId) -> Post | None:
         """The delivered post; one whose text was not kept is read as the public sees it, without text if it doesn't."""

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic
 
-from service.domain import InboxId, PostId, TopicId
+from service.domain import CategoryId, InboxId, PostId, TopicId
 from service.jobs import NewJob, TaskName, defer_jobs
 from service.settings import Settings, WorkerSettings
 from service.store.pool import Pool, transaction
@@ -52,6 +52,12 @@ class RecordedWork:
     async def remove_post(self, inbox_id: InboxId) -> None:
         await self._do("remove_post", inbox_id)
 
+    async def hide_topic(self, topic_id: TopicId) -> None:
+        await self._do("hide_topic", topic_id)
+
+    async def close_category(self, category_id: CategoryId) -> None:
+        await self._do("close_category", category_id)
+
     async def refresh_post(self, post_id: PostId) -> None:
         await self._do("refresh_post", post_id)
 
@@ -64,6 +70,9 @@ class RecordedWork:
     async def embed_pending(self) -> int:
         await self._do("embed_pending", 0)
         return 0
+
+    async def reconcile(self) -> None:
+        await self._do("reconcile", 0)
 
     async def carry_out(self, deed_id: int, *, last_try: bool) -> None:
         await self._do("carry_out", deed_id)

@@ -99,16 +99,53 @@ async def test_a_new_title_changes_the_postings_of_an_unchanged_body(corpus: Cor
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("just_read", [False, True])
-async def test_at_the_same_moment_a_removal_stays_unless_the_forum_was_just_read(
-    corpus: CorpusStore, pool: Pool, *, just_read: bool
-) -> None:
+async def test_a_removed_post_comes_back_only_by_a_reading_that_began_later(corpus: CorpusStore, pool: Pool) -> None:
+    """Discourse deletes and recovers a post without touching its date, and an edit's delivery may come after both."""
     await corpus.put_posts([indexed(POST, "red")])
+    before = await corpus.now()
     assert await corpus.remove_post(POST.id, updated_at=POST.updated_at)
     assert await nothing_is_left(pool)
-    assert await corpus.put_posts([indexed(POST, "red")], just_read=just_read) == int(just_read)
-    assert await state_of(pool) == ((None, "red") if just_read else ("deleted", None))
-    assert await corpus.put_posts([indexed(replace(POST, updated_at=later(1)), "back")]) == 1
+    newer = indexed(replace(POST, updated_at=later(1)), "back")
+    assert await corpus.put_posts([newer]) == 0
+    assert await corpus.put_posts([newer], read_at=before) == 0
+    assert await state_of(pool) == ("deleted", None)
+    assert await corpus.put_posts([indexed(POST, "red")], read_at=await corpus.now()) == 1
+    assert await state_of(pool) == (None, "red")
+
+
+async def test_what_was_read_stands_against_a_snapshot_of_the_same_date(corpus: CorpusStore, pool: Pool) -> None:
+    """Moving a post changes no date: a late delivery would move it back."""
+    await corpus.put_topics([replace(TOPIC, id=TopicId(11))])
+    moved = replace(POST, topic_id=TopicId(11), post_number=7)
+    await corpus.put_posts([indexed(POST, "red")])
+    assert await corpus.put_posts([indexed(moved, "red")], read_at=await corpus.now()) == 1
+    assert await corpus.put_posts([indexed(POST, "red")]) == 0
+    assert await corpus.put_posts([indexed(POST, "red")], read_at=NOON) == 0
+    assert await rows(pool, "SELECT topic_id, post_number FROM posts") == [(11, 7)]
+    assert await corpus.put_posts([indexed(replace(moved, updated_at=later(1)), "green")]) == 1
+    assert await state_of(pool) == (None, "green")
+
+
+async def test_a_reading_withdraws_what_it_did_not_show_unless_something_newer_is_there(
+    corpus: CorpusStore, pool: Pool
+) -> None:
+    began = await corpus.now()
+    await corpus.put_posts([indexed(POST, "red"), indexed(post(2), "blue")])
+    await corpus.put_posts([indexed(POST, "red")], read_at=await corpus.now())
+    assert await corpus.withdraw_posts([POST.id, PostId(102), PostId(999)], read_at=began) == 2
+    assert [await state_of(pool), await state_of(pool, post(2))] == [(None, "red"), ("deleted", None)]
+    assert (
+        await corpus.put_posts([indexed(replace(POST, id=PostId(999)), "late")]) == 0
+    )  # it was gone before we knew it
+
+
+async def test_a_topic_is_not_stored_over_a_newer_state(corpus: CorpusStore) -> None:
+    began = await corpus.now()
+    assert await corpus.put_topics([replace(TOPIC, title="New")]) == 1
+    assert await corpus.put_topics([TOPIC], read_at=began) == 0
+    assert await corpus.remove_topic(TOPIC.id, read_at=began) == 0
+    assert (await corpus.topic(TOPIC.id)) == replace(TOPIC, title="New")
+    assert await corpus.put_topics([TOPIC], read_at=await corpus.now()) == 1
 
 
 @pytest.mark.parametrize("refusal", [Refusal.HIDDEN, Refusal.TOPIC_DELETED])
@@ -125,7 +162,8 @@ async def test_a_removal_that_comes_before_its_post_is_found_by_it(corpus: Corpu
     assert await corpus.put_posts([indexed(POST, "red")]) == 0
     assert await nothing_is_left(pool)
     assert (await corpus.census(PROFILE)).posts == 0
-    assert await corpus.put_posts([indexed(replace(POST, updated_at=later(2)), "red")]) == 1
+    assert await corpus.put_posts([indexed(replace(POST, updated_at=later(2)), "red")]) == 0
+    assert await corpus.put_posts([indexed(replace(POST, updated_at=later(2)), "red")], read_at=await corpus.now()) == 1
     assert await state_of(pool) == (None, "red")
 
 

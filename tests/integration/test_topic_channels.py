@@ -191,7 +191,7 @@ async def test_a_moved_post_without_words_leaves_nothing_in_its_topic(corpus: Co
     await corpus.put_topics([private])
     await put_three(corpus)
     without = [replace(post_of(TOPIC.id, n), terms={}, length=0) for n in (1, 2)]
-    await corpus.put_posts(without, just_read=True)
+    await corpus.put_posts(without)
     for minutes, place in enumerate(((private.id, 3), (private.id, 1), (TOPIC.id, 1)), start=1):
         topic_id, number = place
         moved = replace(without[0].post, topic_id=topic_id, post_number=number, updated_at=later(minutes))

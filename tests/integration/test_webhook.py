@@ -143,8 +143,21 @@ async def test_missing_and_extra_keys_are_survived(client: httpx.AsyncClient, po
     ("payload", "event", "expected"),
     [
         ({"topic": {"id": 3, "title": "T"}}, "topic_edited", ["refresh_topic"]),
-        ({"topic": {"id": 3, "deleted_at": "2024-05-01T10:00:00Z"}}, "topic_destroyed", ["refresh_topic"] * 2),
+        (
+            {"topic": {"id": 3, "deleted_at": "2024-05-01T10:00:00Z"}},
+            "topic_destroyed",
+            ["hide_topic", "refresh_topic"],
+        ),
+        ({"topic": {"id": 3, "category_id": 2}}, "topic_edited", ["hide_topic", "refresh_topic"]),
+        ({"topic": {"id": 3, "category_id": 99}}, "topic_edited", ["hide_topic", "refresh_topic"]),
+        ({"topic": {"id": 3, "category_id": 1, "visible": True}}, "topic_edited", ["refresh_topic"]),
+        ({"topic": {"id": 3, "visible": False}}, "topic_visible_status_updated", ["hide_topic", "refresh_topic"]),
         ({"category": {"id": 2}}, "category_updated", ["refresh_categories"]),
+        (
+            {"category": {"id": 2, "read_restricted": True}},
+            "category_updated",
+            ["close_category", "refresh_categories"],
+        ),
         (post_payload(deleted_at="2024-05-01T10:00:00Z"), "post_destroyed", ["remove_post"]),
         (post_payload(), "post_recovered", ["refresh_post"]),
     ],

@@ -19,7 +19,8 @@ from service.discourse.events import (
 )
 from service.domain import Category, CategoryId, Post, PostId, TopicId, UserId
 from service.errors import Misconfigured, Rejected, Transient, Unsure
-from service.jobs import MAX_RETRY_AFTER_SECONDS, NewJob, RetryPolicy, TaskName, build_queue, waiting
+from service.jobs import NewJob, TaskName, build_queue, waiting
+from service.retry import MAX_RETRY_AFTER_SECONDS, RetryPolicy
 from service.settings import WorkerSettings
 from service.webhook.categories import cached
 from service.webhook.receive import Place, addresses_bot, jobs_for, place_of
@@ -46,6 +47,7 @@ MENTION = '<p><a class="mention" href="/u/ariane">@ariane</a> why?</p>'
 ANSWER = NewJob(TaskName.ANSWER_POST, "answer:7")
 INDEX = NewJob(TaskName.INDEX_POST, "index:3")
 REMOVE = NewJob(TaskName.REMOVE_POST)
+HIDE_TOPIC = NewJob(TaskName.HIDE_TOPIC, None, {"topic_id": 3})
 REFRESH = NewJob(TaskName.REFRESH_TOPIC, "index:3", {"topic_id": 3})
 
 
@@ -74,13 +76,11 @@ def event(name: PostEventName = PostEventName.CREATED, **changes: object) -> Pos
             False,
             (NewJob(TaskName.REFRESH_POST, "index:3", {"post_id": 7}),),
         ),
+        (event(PostEventName.RECOVERED, post_number=1), Place.PUBLIC, False, (REFRESH,)),
         (TopicEvent(TopicEventName.EDITED, TopicId(3)), Place.PUBLIC, False, (REFRESH,)),
-        (
-            TopicEvent(TopicEventName.DESTROYED, TopicId(3)),
-            Place.PUBLIC,
-            False,
-            (NewJob(TaskName.REFRESH_TOPIC, None, {"topic_id": 3}), REFRESH),
-        ),
+        (TopicEvent(TopicEventName.DESTROYED, TopicId(3), private=True), Place.PUBLIC, False, (HIDE_TOPIC, REFRESH)),
+        (TopicEvent(TopicEventName.EDITED, TopicId(3)), Place.PRIVATE, False, (HIDE_TOPIC, REFRESH)),
+        (TopicEvent(TopicEventName.EDITED, TopicId(3)), Place.UNKNOWN, False, (HIDE_TOPIC, REFRESH)),
         (
             CategoryEvent(CategoryEventName.UPDATED, CategoryId(1)),
             Place.PUBLIC,
@@ -183,7 +183,12 @@ def test_every_task_is_there_and_periodic_ones_have_their_place() -> None:
     app = build_queue(policy(), finished_jobs_hours=1)
     assert set(TaskName) <= set(app.tasks)
     periodic = {name: entry.configure_kwargs for (name, _), entry in app.periodic_registry.periodic_tasks.items()}
-    assert set(periodic) == {TaskName.REFRESH_CATEGORIES, TaskName.EMBED_PENDING, TaskName.EXPIRE}
+    assert set(periodic) == {
+        TaskName.REFRESH_CATEGORIES,
+        TaskName.EMBED_PENDING,
+        TaskName.EXPIRE,
+        TaskName.RECONCILE,
+    }
     assert all(options["queue"] != "default" for options in periodic.values())
     # A retry would run into a queueing lock.
     assert all(app.tasks[name].retry_strategy is None for name, options in periodic.items() if options["queueing_lock"])

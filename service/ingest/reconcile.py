@@ -1,0 +1,166 @@
+"""Compare the index with the forum and mend it: what webhooks lost, and what no webhook tells (docs/adr/0012).
+
+Lists only raise a suspicion, whatever they leave out; what is done is what an event would have done: the topic or the
+post is read again as an anonymous reader.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from service.domain import PostId
+from service.errors import Misconfigured
+from service.ingest.compare import Drift
+from service.ingest.index import refresh_categories, refresh_topic
+from service.ingest.mend import Reconciler, Report, mend_posts, mend_topics
+from service.ingest.reconcile_ports import Walk
+from service.telemetry import log
+
+WINDOW = 50
+"""Ids of posts that a page surely covers (docs/discourse, section 5)."""
+FRESH_WINDOWS = 2
+"""Windows of the newest posts that every round looks at: flags hide what was posted lately."""
+MAX_ACTIVE_PAGES = 10
+WINDOWS_A_PAGE = 3
+"""Steps of the rolling walk over posts for each over topics, of which a page has 30."""
+GRACE = timedelta(minutes=2)
+"""A mention younger than this may still come by its webhook."""
+LAST_ID = PostId(2**63 - 1)
+
+Progress = Callable[[str, int, int], None]
+
+
+async def reconcile_round(at: Reconciler, *, steps: int, now: datetime) -> Report | None:
+    """What is newest, and the next `steps` of the walk over everything; None while somebody else reconciles."""
+    async with at.state.alone() as ours:
+        if not ours:
+            return None
+        report = Report()
+        await _categories(at, report)
+        await _mentions(at, report, now)
+        await _doubtful(at, report, limit=steps)
+        await _newest_posts(at, report)
+        await _active_topics(at, report)
+        for step in range(steps):
+            if step % (WINDOWS_A_PAGE + 1) == WINDOWS_A_PAGE:
+                await _step_topics(at, report)
+            else:
+                await _step_posts(at, report)
+        if report.found:
+            log.info("reconciled", found=dict(report.found), mended=dict(report.mended))
+        return report
+
+
+async def reconcile_all(at: Reconciler, *, now: datetime, progress: Progress) -> Report | None:
+    """Everything once: each window of posts and each page of topics; None while somebody else reconciles."""
+    async with at.state.alone() as ours:
+        if not ours:
+            return None
+        report = Report()
+        await _categories(at, report)
+        await _mentions(at, report, now)
+        page, more = 0, True
+        while more:
+            more = await mend_topics(at, report, page, created=True)
+            page += 1
+        before = await _first_window(at, report)
+        first = max(before, 1)
+        while before > 0:
+            progress("posts", first - before, first)
+            await _window(at, report, before)
+            before = PostId(before - WINDOW)
+        progress("posts", first, first)
+        await _doubtful(at, report, limit=None)
+        return report
+
+
+async def _categories(at: Reconciler, report: Report) -> None:
+    corpus = at.indexer.corpus
+    before = {one.id: one for one in (await corpus.categories()).values() if not one.read_restricted}
+    await refresh_categories(at.indexer)
+    now = {one.id: one for one in (await corpus.categories()).values() if not one.read_restricted}
+    report.add({Drift.CATEGORY: len(set(before.values()) ^ set(now.values()))} if before != now else {}, {})
+    if now.keys() - before.keys():  # topics that nobody knows may be in them
+        await at.state.move(Walk.TOPICS, 0)
+
+
+async def _mentions(at: Reconciler, report: Report, now: datetime) -> None:
+    """Ask for the answers to mentions and replies whose webhooks were lost; the usual rules decide on each."""
+    last = await at.state.position(Walk.NOTICES)
+    try:
+        notices = await at.forum.notices()
+    except Misconfigured as exc:  # the index can be compared without the bot's key
+        log.warning("notifications_unread", error=str(exc))
+        return
+    for notice in sorted(notices, key=lambda one: one.id):
+        if notice.id <= last:
+            continue
+        if notice.created_at > now - GRACE:
+            break
+        if notice.created_at > now - at.max_age and await at.mentions.unheard(notice.post_id):
+            post = await at.forum.public_post(notice.post_id)
+            if post is not None and await at.mentions.ask(post):
+                report.add({Drift.MENTION: 1}, {})
+        await at.state.move(Walk.NOTICES, notice.id)
+
+
+async def _doubtful(at: Reconciler, report: Report, *, limit: int | None) -> None:
+    """Read topics again that may have opened with their category, or closed without leaving a trace in the lists."""
+    began = await at.indexer.corpus.now()
+    while topics := await at.state.doubtfulmend_topics(limit or WINDOW, stored_before=began):
+        before = await at.state.topics(topics)
+        for topic_id in topics:
+            await refresh_topic(topic_id, at.indexer)
+        after = await at.state.topics(topics)
+        changed = sum(before.get(one) != after.get(one) for one in topics)
+        report.add({Drift.TOPIC_CHANGED: changed} if changed else {}, {})
+        if limit is not None:
+            return
+
+
+async def _newest_posts(at: Reconciler, report: Report) -> None:
+    """From the newest post down to where the last round began, at least some windows."""
+    known = await at.state.position(Walk.NEWEST_POSTS)
+    before = top = await _first_window(at, report)
+    for _ in range(FRESH_WINDOWS):
+        await _window(at, report, before)
+        before = PostId(before - WINDOW)
+    while 0 < known < before:
+        await _window(at, report, before)
+        before = PostId(before - WINDOW)
+    await at.state.move(Walk.NEWEST_POSTS, top)
+
+
+async def _active_topics(at: Reconciler, report: Report) -> None:
+    """The topics that were active last: as many pages as differ, and one."""
+    for page in range(MAX_ACTIVE_PAGES):
+        found = report.found.total()
+        if not await mend_topics(at, report, page, created=False) or report.found.total() == found:
+            return
+
+
+async def _step_posts(at: Reconciler, report: Report) -> None:
+    before = PostId(await at.state.position(Walk.POSTS) or await at.state.highest_post())
+    await _window(at, report, before)
+    await at.state.move(Walk.POSTS, max(before - WINDOW, 0))
+
+
+async def _step_topics(at: Reconciler, report: Report) -> None:
+    page = await at.state.position(Walk.TOPICS)
+    more = await mend_topics(at, report, page, created=True)
+    await at.state.move(Walk.TOPICS, page + 1 if more else 0)
+
+
+async def _first_window(at: Reconciler, report: Report) -> PostId:
+    """Compare the newest posts; the id from which windows go on downwards."""
+    page = await at.forum.post_page(None)
+    highest = await at.state.highest_post()
+    if page.lowest is None:
+        return highest
+    await mend_posts(at, report, page, PostId(page.lowest - 1), LAST_ID)
+    return PostId(page.lowest - 1)
+
+
+async def _window(at: Reconciler, report: Report, before: PostId) -> None:
+    if before > 0:
+        page = await at.forum.post_page(before)
+        await mend_posts(at, report, page, PostId(before - WINDOW), before)

@@ -1,0 +1,80 @@
+"""What is kept beside the index of posts that the public no longer sees: it goes with them, and moderators hear of it.
+
+Who calls these functions in a transaction has done with posts, frequencies and topics; these rows are locked after
+them: deliveries, answers, traces, alerts, each in the order of their ids.
+"""
+
+from collections.abc import Sequence
+
+from service.domain import PostId
+from service.store.alerts import flag_citing
+from service.store.pool import Connection, Pool, transaction
+
+SWEPT_HOURS = 48
+"""How far back the sweep looks for what was written of a post while it was withdrawn; no answer takes as long."""
+
+_FORGET_DELIVERIES = """
+UPDATE inbox SET cooked = NULL, topic_title = NULL, topic_slug = NULL WHERE inbox_id IN (
+    SELECT inbox_id FROM inbox WHERE (state ->> 'id')::bigint = ANY(%(gone)s) AND cooked IS NOT NULL
+    ORDER BY inbox_id FOR UPDATE
+)
+"""
+
+# An unfinished answer is read against the forum once more before it is posted; the sweep comes after it.
+_FORGET_REPLIES = """
+UPDATE answers SET raw = '' WHERE post_id IN (
+    SELECT post_id FROM answers
+    WHERE (cited && %(gone)s::bigint[] OR post_id = ANY(%(gone)s)) AND finished_at IS NOT NULL AND raw <> ''
+    ORDER BY post_id FOR UPDATE
+)
+"""
+
+# A draft says what its sources say, and queries are made of the question.
+_FORGET_TRACES = """
+UPDATE traces SET trace = trace || jsonb_build_object(
+    'candidates', ARRAY(
+        SELECT CASE WHEN (one ->> 'post_id')::bigint = ANY(%(gone)s)
+               THEN one || '{"title": "", "slug": "", "body": ""}' ELSE one END
+        FROM jsonb_array_elements(trace -> 'candidates') WITH ORDINALITY AS every (one, place) ORDER BY place
+    ),
+    'sources', ARRAY(
+        SELECT CASE WHEN (one ->> 'post_id')::bigint = ANY(%(gone)s)
+               THEN one || '{"title": "", "slug": "", "excerpt": ""}' ELSE one END
+        FROM jsonb_array_elements(trace -> 'sources') WITH ORDINALITY AS every (one, place) ORDER BY place
+    )
+) || CASE WHEN post_id = ANY(%(gone)s) OR EXISTS (
+         SELECT FROM jsonb_array_elements(trace -> 'sources') AS one WHERE (one ->> 'post_id')::bigint = ANY(%(gone)s)
+     ) THEN '{"evidence": "", "draft": "", "first_draft": ""}'::jsonb ELSE '{}' END
+  || CASE WHEN post_id = ANY(%(gone)s) THEN '{"asked": "", "queries": []}'::jsonb ELSE '{}' END
+WHERE trace_id IN (
+    SELECT trace_id FROM traces WHERE (quoted && %(gone)s::bigint[] OR post_id = ANY(%(gone)s)) AND trace <> '{}'
+    ORDER BY trace_id FOR UPDATE
+)
+"""
+
+_MENTIONED_BUT_GONE = """
+SELECT post_id FROM posts WHERE post_id IN (
+    SELECT unnest(quoted || post_id) FROM traces WHERE recorded_at > now() - make_interval(hours => %(hours)s)
+    UNION SELECT unnest(cited || post_id) FROM answers WHERE finished_at > now() - make_interval(hours => %(hours)s)
+) AND (refusal <> 'bot_author' OR refusal IS NULL)
+  AND NOT EXISTS (SELECT FROM public_posts WHERE public_posts.post_id = posts.post_id)
+ORDER BY post_id
+"""
+
+
+async def forget_beside(conn: Connection, gone: Sequence[PostId]) -> None:
+    """Empty what deliveries, replies and traces hold of these posts' words, and flag the answers that cite them."""
+    if not gone:
+        return
+    for statement in (_FORGET_DELIVERIES, _FORGET_REPLIES, _FORGET_TRACES):
+        await conn.execute(statement, {"gone": list(gone)})
+    await flag_citing(conn, gone)
+
+
+async def sweep(pool: Pool) -> int:
+    """The same for posts that were withdrawn while an answer was made of them; how many were mentioned."""
+    async with transaction(pool) as conn:
+        cursor = await conn.execute(_MENTIONED_BUT_GONE, {"hours": SWEPT_HOURS})
+        gone = [PostId(row[0]) async for row in cursor]
+        await forget_beside(conn, gone)
+    return len(gone)

@@ -1,0 +1,30 @@
+"""The index of a forum that lives: what was told to be private is not found, and reconciled, both agree exactly."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from service.store.pool import Pool
+from tests.e2e.live_kit import check_agreement, check_nothing_told_is_found, life
+
+WHOLE = os.environ.get("ARIANE_TEST_WHOLE_FORUM") == "1"
+CHANGES = 2_000 if WHOLE else 300
+
+
+@pytest.mark.timeout(1200 if WHOLE else 120)
+async def test_index_and_forum_agree_after_any_changes_and_lost_deliveries(pool: Pool, tmp_path: Path) -> None:
+    async with life(pool, tmp_path, seed=2026) as at:
+        await at.reconcile(whole=True)
+        await check_agreement(at)
+        for step in range(1, CHANGES + 1):
+            await at.change(dropped=0.2, doubled=0.1)
+            await at.deliver(leave=at.chance.randint(0, 40))
+            await check_nothing_told_is_found(at)
+            if step % 60 == 30:
+                await at.reconcile(whole=False)
+                await check_nothing_told_is_found(at)
+        await at.reconcile(whole=True)
+        await check_agreement(at)
+        await at.deliver()  # snapshots of before the reconciling
+        await check_agreement(at)
