@@ -12,16 +12,15 @@ from time import perf_counter
 from typing import Any
 
 from fastapi import FastAPI, Request
-from psycopg import AsyncConnection, sql
-from psycopg.conninfo import make_conninfo
+from psycopg import AsyncConnection
 
 from service.app import create_app, listen, serve
 from service.bench import percentiles_ms, report
+from service.bench.scratch import scratch_database
 from service.discourse.signature import sign
 from service.errors import Misconfigured, Transient
 from service.settings import Settings, WebhookSettings, WebSettings
 from service.stop import stop_on_signals
-from service.store.migrate import migrate
 from service.store.pool import Pool, open_pool, translated
 
 ROUNDS = 4
@@ -40,7 +39,11 @@ async def bench_webhook(database_url: str, *, requests: int = 2000, connections:
     """
     secret = secrets.token_hex(16)
     async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(_scratch_database(database_url))
+        url = await stack.enter_async_context(scratch_database(database_url))
+        with translated():
+            async with await AsyncConnection.connect(url, autocommit=True) as conn:
+                await conn.execute("INSERT INTO categories VALUES (1, 'Bench', 'bench', NULL, false)")
+                await conn.execute("CREATE TABLE bare (id bigserial PRIMARY KEY, body text NOT NULL)")
         ports = [await stack.enter_async_context(_server(system, url, secret)) for system in ("ours", "bare")]
         each = max(requests // ROUNDS, connections)
         seconds: list[list[float]] = [[], []]
@@ -62,23 +65,6 @@ async def bench_webhook(database_url: str, *, requests: int = 2000, connections:
     ]
     used = {"requests": len(seconds[0]), "connections": connections, "rounds": ROUNDS}
     return report("webhook", settings=used, rows=rows, ratio=round(rates[0] / rates[1], 3))
-
-
-@asynccontextmanager
-async def _scratch_database(url: str) -> AsyncIterator[str]:
-    name = f"ariane_bench_{secrets.token_hex(4)}"
-    with translated():
-        async with await AsyncConnection.connect(url, autocommit=True) as admin:
-            await admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-            try:
-                scratch = make_conninfo(url, dbname=name)
-                await migrate(scratch)
-                async with await AsyncConnection.connect(scratch, autocommit=True) as conn:
-                    await conn.execute("INSERT INTO categories VALUES (1, 'Bench', 'bench', NULL, false)")
-                    await conn.execute("CREATE TABLE bare (id bigserial PRIMARY KEY, body text NOT NULL)")
-                yield scratch
-            finally:
-                await admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 @asynccontextmanager
