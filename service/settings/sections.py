@@ -73,6 +73,7 @@ class DatabaseSettings(Section):
     pool_max_size: int = Field(8, ge=2, description="Connections of one process.")
     connect_timeout_seconds: int = Field(10, gt=0, description="Longest wait for a connection.")
     statement_timeout_seconds: float = Field(30.0, gt=0, description="Longest run of one statement.")
+    search_timeout_seconds: float = Field(10.0, gt=0, description="Longest run of one statement of a search.")
 
 
 class WebSettings(Section):

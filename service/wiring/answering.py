@@ -63,7 +63,7 @@ async def open_answering(settings: Settings, name: str, *, long_lived: bool = Fa
             embedder=models.embedder,
             stages=Stages(
                 embedder=models.embedder,
-                search=SearchStore(pool),
+                search=SearchStore(pool, timeout_seconds=settings.database.search_timeout_seconds),
                 reranker=models.reranker,
                 answerer=models.answerer,
                 detect_language=detect_language,
