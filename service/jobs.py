@@ -34,6 +34,10 @@ class Work(Protocol):
         """Embed one bounded batch of posts that have no vector; how many were embedded (0: none is left)."""
         ...
 
+    async def try_question(self, trial_id: int) -> None:
+        """Answer a question that a moderator asks for himself, and post nothing."""
+        ...
+
     async def expire(self) -> None:
         """Drop what is past its retention."""
         ...
@@ -66,6 +70,7 @@ class TaskName(StrEnum):
     REFRESH_TOPIC = "refresh_topic"
     REFRESH_CATEGORIES = "refresh_categories"
     CARRY_OUT = "carry_out"
+    TRY_QUESTION = "try_question"
     EMBED_PENDING = "embed_pending"
     EXPIRE = "expire"
     RECONCILE = "reconcile"
@@ -81,6 +86,7 @@ READS_INBOX = frozenset({TaskName.INDEX_POST, TaskName.ANSWER_POST, TaskName.REM
 # different priority can be fetched at once (the second fetch then fails on its unique index).
 _PLACES: Mapping[TaskName, tuple[Queue, int]] = {
     TaskName.ANSWER_POST: (Queue.ANSWER, 100),
+    TaskName.TRY_QUESTION: (Queue.ANSWER, 50),
     TaskName.REMOVE_POST: (Queue.INDEX, 50),
     TaskName.HIDE_TOPIC: (Queue.INDEX, 50),
     TaskName.CLOSE_CATEGORY: (Queue.INDEX, 50),
@@ -176,6 +182,10 @@ def build_queue(policy: RetryPolicy, *, finished_jobs_hours: int) -> App:
     async def carry_out(context: JobContext, deed_id: int) -> None:
         last_try = policy.wait_seconds(Transient(""), context.job.attempts) is None
         await _work(context).carry_out(deed_id, last_try=last_try)
+
+    @app.task(name=TaskName.TRY_QUESTION, pass_context=True)  # whoever asked sees a failure, and asks again
+    async def try_question(context: JobContext, trial_id: int) -> None:
+        await _work(context).try_question(trial_id)
 
     _add_periodic(app, policy, finished_jobs_hours)
     return app

@@ -17,6 +17,7 @@ from service.domain import Answer, Lang, Question, RerankerProfile, Trace
 from service.errors import Misconfigured, Rejected, Transient
 from service.settings import Settings, demo_home
 from service.store.flags import FlagStore
+from service.store.gate_rules import GateRuleStore
 from service.wiring.answering import Answering, open_answering
 
 FAILED = 1
@@ -77,9 +78,10 @@ async def _passed(settings: Settings, services: Answering, question: Question, t
         return await in_full(question, condenser, trace)
     # Slow to import and to compile: only where the gate is on.
     from service.answer.gate.admit import Gating, admitted
-    from service.answer.gate.compiled import load_gate
+    from service.answer.gate.in_use import GateInUse
 
-    gating = Gating(load_gate(settings.gate), tuple(text for role, text in question.history if role == "user"))
+    rules = await GateInUse(settings.gate, GateRuleStore(services.pool)).read()
+    gating = Gating(rules, tuple(text for role, text in question.history if role == "user"))
     return await admitted(question, gating, condenser, trace, seed=0)
 
 

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
 from service.answer.activation import ActivatedFlags
-from service.answer.gate.compiled import Gate, load_gate
+from service.answer.gate.in_use import GateInUse
 from service.answer.pipeline import Stages
 from service.answer.recall import Legacy
 from service.discourse.client import DiscourseClient
@@ -16,6 +16,7 @@ from service.ingest.eligibility import IndexRules
 from service.settings import ForumSettings, Settings
 from service.store.corpus import CorpusStore
 from service.store.flags import FlagStore
+from service.store.gate_rules import GateRuleStore
 from service.store.inbox import InboxStore
 from service.store.ledger import LedgerStore
 from service.store.pool import Pool
@@ -40,7 +41,7 @@ class Services:
     embedder: Embedder
     forum: DiscourseClient
     stages: Stages
-    gate: Gate
+    gate: GateInUse
     turns: TurnStore
     threads: ThreadStore
     rules: IndexRules
@@ -61,7 +62,7 @@ async def open_services(settings: Settings, name: str, *, long_lived: bool = Fal
             embedder=at.embedder,
             forum=forum,
             stages=replace(at.stages, legacy=Legacy(TopicSearchStore(at.pool), FlagStore(at.pool))),
-            gate=load_gate(settings.gate),
+            gate=GateInUse(settings.gate, GateRuleStore(at.pool)),
             turns=TurnStore(at.pool),
             threads=ThreadStore(at.pool),
             rules=IndexRules(_bots(settings.forum), settings.forum.index_banners),

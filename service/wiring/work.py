@@ -15,11 +15,13 @@ from service.ingest.index import Indexer
 from service.ingest.reconcile import reconcile_round
 from service.jobs import Work
 from service.store.alerts import AlertStore
+from service.store.trials import TrialStore
 from service.store.withdrawn import sweep
 from service.telemetry import log
 from service.wiring.decided import decided_of
 from service.wiring.reconcile import open_reconciler, steps_of
 from service.wiring.services import Services
+from service.wiring.trial import try_question
 
 
 class Worker:
@@ -37,7 +39,7 @@ class Worker:
             bot=Bot(forum.bot_username, frozenset(folded_name(name) for name in forum.known_bots)),
             limits=services.settings.limits,
             default_lang=Lang(forum.language),
-            gate=services.gate,
+            gate=services.gate.base,
             turns=services.turns,
             threads=services.threads,
         )
@@ -80,7 +82,8 @@ class Worker:
     async def answer_post(self, inbox_id: InboxId) -> None:
         post = await self._question(inbox_id)
         if post is not None:
-            await respond(post, self._respond, now=_now())
+            deps = replace(self._respond, gate=await self._services.gate.read())  # moderators may have added rules
+            await respond(post, deps, now=_now())
             await self._services.inbox.done(inbox_id, "answer_post")
 
     async def give_up(self, inbox_id: InboxId) -> None:
@@ -92,9 +95,13 @@ class Worker:
     async def carry_out(self, deed_id: int, *, last_try: bool) -> None:
         await decided.carry_out(deed_id, self._decided, last_try=last_try, now=_now())
 
+    async def try_question(self, trial_id: int) -> None:
+        await try_question(trial_id, self._services)
+
     async def expire(self) -> None:
         await self._services.inbox.expire(self._services.settings.retention, now=_now())
         await self._services.ledger.expire(self._services.settings.retention, now=_now())
+        await TrialStore(self._services.pool).expire(now=_now())
         await self._services.corpus.withdraw_private()
         await sweep(self._services.pool)
         await AlertStore(self._services.pool).drop_restored()

@@ -77,6 +77,9 @@ class RecordedWork:
     async def carry_out(self, deed_id: int, *, last_try: bool) -> None:
         await self._do("carry_out", deed_id)
 
+    async def try_question(self, trial_id: int) -> None:
+        await self._do("try_question", trial_id)
+
     async def expire(self) -> None:
         await self._do("expire", 0)
 

@@ -38,8 +38,14 @@ class GateInUse:
         """The kinds that the settings let through."""
         return tuple(map(GateKind, self._settings.kinds_off))
 
-    def compile(self) -> Sequence[RuleFile]:
-        """The files' rules, compiled now unless they are; raises Misconfigured for one that can't be."""
+    @property
+    def base(self) -> Gate:
+        """The files' rules alone, compiled now unless they are; raises Misconfigured for one that can't be."""
+        return self._compiled()[0]
+
+    @property
+    def files(self) -> Sequence[RuleFile]:
+        """The files as they were when they were compiled."""
         return self._compiled()[1]
 
     async def read(self) -> Gate:

@@ -8,13 +8,12 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from service.answer.markup.links import post_url
 from service.domain import CategoryId, PostId, Result, SkipReason, Zone
 from service.errors import Rejected
 from service.moderation.access import Moderator, Session
-from service.moderation.charts import cosine_bar, logit_bars, timing_bars
 from service.moderation.desk import Desk, Here
 from service.moderation.layout import page
+from service.moderation.traced import traced
 from service.store.answers import AnswerRecord, AnswerStore, Wanted
 from service.store.corpus import CorpusStore
 from service.store.deeds import DONE, DeedStore
@@ -76,7 +75,6 @@ async def shown(
     """The page of one answer; after a change, what was `done` or the `fault` in the way of it."""
     base_url, trace = here.settings.forum.base_url, record.trace
     deeds = await DeedStore(here.pool).of(record.post_id)
-    bars = logit_bars([one.logit for one in trace.candidates])
     return page(
         request,
         "answer.html",
@@ -85,29 +83,15 @@ async def shown(
         done=done,
         fault=fault,
         one=record,
-        trace=trace,
         thread=_thread(record.slug, record.topic_id, record.post_number, base_url),
         reply=_thread(record.slug, record.topic_id, record.reply_post_number, base_url),
-        candidates=[
-            (one, post_url(one, base_url), cosine_bar(one.cosine), bar)
-            for one, bar in zip(trace.candidates, bars, strict=True)
-        ],
-        sources=[(one, post_url(one, base_url), one.post_id in record.cited) for one in trace.sources],
-        stages=timing_bars(trace.timings_ms),
-        total_ms=sum(trace.timings_ms.values()),
-        checks=[_parts(one) for one in trace.checks],
         slices=SLICES,
         signals=await SignalStore(here.pool).of(record.post_id),
         deeds=deeds,
         settled={one.kind for one in deeds if one.outcome in (None, DONE)},
         alerts=await AnswerStore(here.pool).alerts(record.post_id),
+        **traced(trace, base_url, {one.n for one in trace.sources if one.post_id in record.cited}),
     )
-
-
-def _parts(check: str) -> tuple[str, list[str]]:
-    """What a check came to, and its reasons."""
-    came_to, _, why = check.partition(": ")
-    return came_to, [one for one in why.split(", ") if one]
 
 
 def _thread(slug: str, topic_id: int, post_number: int | None, base_url: str) -> str | None:

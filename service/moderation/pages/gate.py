@@ -133,7 +133,7 @@ async def _page(
 ) -> HTMLResponse:
     store, in_use = GateRuleStore(here.pool), await here.gate.extended()
     added = await store.rules()
-    files = await asyncio.to_thread(here.gate.compile)
+    files = here.gate.files
     return page(
         request,
         "gate.html",

@@ -1,0 +1,171 @@
+"""Try it: asked in the page, answered by a worker, seen by whoever asked, limited, and gone after a day."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from service.domain import Candidate, Mode, PostId, Source, TopicId, Trace, Zone
+from service.store.pool import Pool
+from service.store.trials import PER_HOUR, Asked, TrialResult, TrialStore
+from tests.integration.store_data import NOON, rows
+from tests.moderators import ADMIN, Pages, open_pages, visible
+
+QUESTION = "Why do <b>tomatoes</b> crack?"
+FOUND = Candidate(
+    PostId(101),
+    TopicId(10),
+    2,
+    "Cracked <i>tomatoes</i>",
+    "cracked",
+    "Too much water.",
+    "ines",
+    NOON,
+    cosine=0.81,
+    logit=2.5,
+)
+SOURCE = Source(1, FOUND.post_id, FOUND.topic_id, 2, FOUND.title, FOUND.slug, FOUND.body, "ines", NOON, 0.81, 2.5)
+TRACE = Trace(
+    asked=QUESTION,
+    queries=["why do tomatoes crack", QUESTION],
+    lang="en",
+    mode=Mode.RERANKED,
+    zone=Zone.NORMAL,
+    candidates=[FOUND, replace(FOUND, post_id=PostId(102), post_number=3, logit=-5.0)],
+    sources=[SOURCE],
+    evidence="[[1]] Too much water.",
+    draft="Water less [[1]].",
+    drafted_by="a model",
+    checks=["passed"],
+    timings_ms={"retrieve": 20.0, "rerank": 60.0, "generate": 120.0},
+)
+RESULT = TrialResult("answered", "Water <less>.", (1,), gate_on=False, declined="generalist:homework-en", trace=TRACE)
+
+
+@pytest.fixture
+async def pages(pool: Pool) -> AsyncIterator[Pages]:
+    async with open_pages(pool) as opened:
+        await opened.sign_in()
+        yield opened
+
+
+async def ask(pages: Pages, question: str = QUESTION, lang: str = "") -> int:
+    sent = await pages.post("/try", {"question": question, "lang": lang})
+    assert sent.status_code == 303, sent.text
+    return int(sent.headers["location"].removeprefix("/moderation/try/"))
+
+
+async def test_a_question_waits_for_a_worker_and_its_page_looks_again(pages: Pages, pool: Pool) -> None:
+    trial_id = await ask(pages, lang="fr")
+    jobs = await rows(pool, "SELECT queue_name, task_name, priority, args FROM procrastinate_jobs")
+    assert jobs == [("answer", "try_question", 50, {"trial_id": trial_id})]
+    waiting = await pages.client.get(f"/try/{trial_id}")
+    assert waiting.headers["refresh"] == "2"
+    assert "waits for a worker." in waiting.text
+    assert "Why do &lt;b&gt;tomatoes" in waiting.text
+    assert await TrialStore(pool).begin(trial_id) == Asked(QUESTION, "fr")
+    assert "is being answered." in await pages.text(f"/try/{trial_id}")
+    pages.clock.tick(15 * 60)
+    lost = await pages.client.get(f"/try/{trial_id}")
+    assert "refresh" not in lost.headers
+    assert "No worker has answered it." in lost.text
+
+
+async def test_every_step_of_the_answer_is_shown(pages: Pages, pool: Pool) -> None:
+    trial_id = await ask(pages)
+    await TrialStore(pool).done(trial_id, RESULT, now=pages.clock())
+    answer = await pages.client.get(f"/try/{trial_id}")
+    assert "refresh" not in answer.headers
+    shown = visible(answer.text)
+    for words in (
+        "Result answered",
+        "declined by generalist:homework-en the gate is off, so that this does not count",
+        "Searched for why do tomatoes crack",
+        "Search reranked Zone normal",
+        "What would be posted Water &lt;less&gt;.",
+        "0.810",
+        "2.50",
+        "−5.00",
+        "[[1]] Too much water.",
+        "Water less [[1]].",
+        "By a model",
+        "Check passed",
+        "200 ms in all",
+    ):
+        assert words in shown, words
+    assert "Cracked &lt;i&gt;tomatoes" in answer.text
+    assert 'href="https://forum.example/t/cracked/10/2"' in answer.text
+    assert '<rect class="stage-5" x="400.0" y="0" width="600.0"' in answer.text
+    assert "Ce qui serait publié" in await pages.text(f"/try/{trial_id}", lang="fr")
+
+
+async def test_a_failure_says_why(pages: Pages, pool: Pool) -> None:
+    trial_id = await ask(pages)
+    await TrialStore(pool).failed(trial_id, "the index <is> empty", now=pages.clock())
+    shown = await pages.text(f"/try/{trial_id}")
+    assert "could not be answered" in shown
+    assert "the index &lt;is&gt; empty" in shown
+    # What ended stays so, whoever comes late.
+    await TrialStore(pool).done(trial_id, RESULT, now=pages.clock())
+    assert await TrialStore(pool).begin(trial_id) is None
+    assert "could not be answered" in await pages.text(f"/try/{trial_id}")
+
+
+async def test_only_who_asked_sees_it(pages: Pages) -> None:
+    trial_id = await ask(pages)
+    await pages.sign_in(ADMIN)
+    assert (await pages.client.get(f"/try/{trial_id}")).status_code == 404
+    assert "None in the last day." in await pages.text("/try")
+    for path in ("/try/0", f"/try/{2**70}", "/try/-1"):
+        assert (await pages.client.get(path)).status_code == 404
+
+
+async def test_one_at_a_time_and_so_many_an_hour(pages: Pages, pool: Pool) -> None:
+    store = TrialStore(pool)
+    first = await ask(pages)
+    busy = await pages.post("/try", {"question": "And now?"})
+    assert (busy.status_code, "still being answered" in busy.text, "And now?" in busy.text) == (429, True, True)
+    await pages.sign_in(ADMIN)
+    await ask(pages)
+    await pages.sign_in()
+    await store.done(first, RESULT, now=pages.clock())
+    for _ in range(PER_HOUR - 1):
+        await store.failed(await ask(pages), "x", now=pages.clock())
+    many = await pages.post("/try", {"question": "And now?"})
+    assert (many.status_code, f"{PER_HOUR} questions an hour at most" in many.text) == (429, True)
+    pages.clock.tick(3600)
+    await ask(pages)
+    assert len(await rows(pool, "SELECT 1 FROM procrastinate_jobs")) == PER_HOUR + 2
+
+
+async def test_a_lost_one_holds_up_no_other(pages: Pages) -> None:
+    await ask(pages)
+    pages.clock.tick(15 * 60)
+    await ask(pages)
+    assert "No worker has answered it." in await pages.text("/try")
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"question": "  "}, "a question has 1 to 1500 characters"),
+        ({"question": "x" * 1501}, "a question has 1 to 1500 characters"),
+        ({"question": "Why?", "lang": "xx"}, "the language is none of"),
+    ],
+)
+async def test_what_is_no_question_is_refused(pages: Pages, pool: Pool, fields: dict[str, str], says: str) -> None:
+    answer = await pages.post("/try", fields)
+    assert answer.status_code == 422
+    assert says in answer.text
+    assert await rows(pool, "SELECT 1 FROM trials") == []
+
+
+async def test_trials_are_gone_after_a_day(pages: Pages, pool: Pool) -> None:
+    trial_id = await ask(pages, "Why \x00?")
+    pages.clock.tick(24 * 3600)
+    await pages.sign_in()
+    assert (await pages.client.get(f"/try/{trial_id}")).status_code == 404
+    store = TrialStore(pool)
+    assert await store.expire(now=pages.clock() - timedelta(seconds=1)) == 0
+    assert await store.expire(now=pages.clock()) == 1
