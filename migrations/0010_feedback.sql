@@ -54,6 +54,7 @@ CREATE TABLE answer_signals (
     PRIMARY KEY (post_id, kind, about_post_id, by_user_id)
 );
 CREATE INDEX answer_signals_noticed ON answer_signals (noticed_at);
+CREATE INDEX answer_signals_about ON answer_signals (about_post_id);
 CREATE INDEX answers_reply ON answers (reply_post_id) WHERE reply_post_id IS NOT NULL;
 
 -- In the shape of a dataset's questions.yml: `golden` is its list of {topic, posts, grade}.

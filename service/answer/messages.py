@@ -50,7 +50,11 @@ Phrase = Annotated[str, AfterValidator(folded_words)]
 
 
 class Wording(BaseModel):
-    """One language's file: its messages, and the words and phrases of posts that ask nothing (folded on reading)."""
+    """One language's file: its messages, the words and phrases of posts that ask nothing, and those of posts that say
+    what an answer was worth; phrases are folded on reading.
+
+    What `no_objections` has is no objection, though a phrase of `objections` stands in it.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -58,6 +62,9 @@ class Wording(BaseModel):
     greetings: frozenset[Phrase]
     thanks: frozenset[Phrase]
     thanks_filler: frozenset[Phrase]
+    gratitude: frozenset[Phrase]
+    objections: frozenset[Phrase]
+    no_objections: frozenset[Phrase]
 
 
 @cache

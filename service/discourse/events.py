@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NoReturn
 
+from service.discourse.feedback import FEEDBACK_KINDS, FeedbackEvent, feedback_of
 from service.discourse.shapes import Fields, fields_of, id_of, post_from_json
 from service.domain import CategoryId, Post, TopicId
 from service.errors import Rejected
@@ -79,7 +80,7 @@ class CategoryEvent:
 
 
 Stored = PostEvent | TopicEvent | CategoryEvent
-Event = Ping | Ignored | Stored
+Event = Ping | Ignored | Stored | FeedbackEvent
 
 IGNORED_KINDS = frozenset(
     {"badge", "calendar_event", "chat_message", "group", "group_user", "like", "notification", "reviewable"}
@@ -112,10 +113,11 @@ def parse_event(event_type: str | None, event: str | None, body: bytes) -> Event
             category_id = CategoryId(id_of(category, "id", "category"))
             return CategoryEvent(_category_event_name(event), category_id, category.get("read_restricted") is True)
         case _:
-            return Ignored(root if root in IGNORED_KINDS else "other")
+            feedback = feedback_of(root, event, payload[root]) if root in FEEDBACK_KINDS else None
+            return feedback or Ignored(root if root in IGNORED_KINDS else "other")
 
 
-def content_key(*, instance: str, event: Stored, event_id: str, body: bytes) -> bytes:
+def content_key(*, instance: str, event: Stored | FeedbackEvent, event_id: str, body: bytes) -> bytes:
     """SHA-256 that two deliveries share exactly when the second must be dropped as a repeat.
 
     A post's body carries `updated_at` (or `deleted_at`), so the same body is the same event whatever its Event-Id:

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.base import RequestResponseEndpoint
 from starlette.staticfiles import StaticFiles
 
-from service.simulator import compose, connect, console, control, images, pages, rest, rest_write
+from service.simulator import compose, connect, console, control, feedback, images, pages, rest, rest_write
 from service.simulator.forum import Forum
 from service.simulator.limits import Limits
 from service.simulator.misbehave import Misbehave
@@ -75,7 +75,7 @@ def create_simulator(
         bot_username,
         dict(connect_secrets or {}),
     )
-    for part in (rest, rest_write, control, console, images, compose, connect, pages):
+    for part in (rest, rest_write, control, feedback, console, images, compose, connect, pages):
         app.include_router(part.router, prefix=forum.base_path)
     static = StaticFiles(directory=Path(__file__).parent / "static")
     app.mount(f"{forum.base_path}/simulator-static", static, name="static")

@@ -112,20 +112,29 @@ class Event(StrEnum):
     CATEGORY_CREATED = "category_created"
     CATEGORY_UPDATED = "category_updated"
     NOTIFICATION_CREATED = "notification_created"
+    POST_LIKED = "post_liked"
+    REVIEWABLE_CREATED = "reviewable_created"
+    REVIEWABLE_UPDATED = "reviewable_updated"
+    ACCEPTED_SOLUTION = "accepted_solution"
+    UNACCEPTED_SOLUTION = "unaccepted_solution"
     PING = "ping"
 
     @property
     def kind(self) -> str:
         """The payload's root key, which is also the X-Discourse-Event-Type."""
-        return self.value.partition("_")[0]
+        return _KINDS.get(self.value, self.value.partition("_")[0])
+
+
+_KINDS = {"post_liked": "like", "accepted_solution": "solved", "unaccepted_solution": "solved"}
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One event about the post, topic, category or notification of this id."""
+    """One event about the post, topic, category or notification of this id; `by` is who likes or flags it."""
 
     event: Event
     id: int
+    by: int = 0
 
 
 def moment(text: str | datetime) -> datetime:

@@ -2,7 +2,7 @@
 
 from service.simulator.forum import Forum
 from service.simulator.listings import topic_payload
-from service.simulator.model import Change, Member
+from service.simulator.model import Change, Event, Member
 from service.simulator.shapes import Json, single_post
 from service.simulator.sites import category_payload, notification
 
@@ -42,7 +42,29 @@ def payload(forum: Forum, change: Change) -> Json:
             return {"topic": topic_payload(forum, forum.topics[change.id])}
         case "category":
             return {"category": category_payload(forum, forum.categories[change.id])}
+        case "like":
+            who = forum.members[change.by]
+            liked_by = {"id": who.id, "username": who.username, "name": who.name}
+            return {"like": {"post": post_payload(forum, change.id), "user": liked_by}}
+        case "solved":
+            return {"solved": post_payload(forum, change.id)}
+        case "reviewable":
+            return {"reviewable": _flag(forum, change)}
         case "notification":
             return {"notification": notification(forum, forum.notifications[change.id])}
         case _:
             return {"ping": "OK"}
+
+
+def _flag(forum: Forum, change: Change) -> Json:
+    """The queue's entry of a flagged post: pending, or ignored once it was dismissed."""
+    post = forum.posts[change.id]
+    topic = forum.topics[post.topic_id]
+    return {
+        "id": change.id,
+        "type": "ReviewableFlaggedPost",
+        "status": 3 if change.event is Event.REVIEWABLE_UPDATED else 0,
+        "topic_id": topic.id,
+        "category_id": topic.category_id,
+        "target_url": f"{forum.base_url}/t/{topic.slug}/{topic.id}/{post.number}",
+    }

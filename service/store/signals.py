@@ -70,6 +70,15 @@ async def note_flag(conn: Connection, topic_id: TopicId, post_number: int) -> No
     await conn.execute(_FLAGGED, {"topic_id": topic_id, "number": post_number})
 
 
+async def drop_flag(conn: Connection, topic_id: TopicId, post_number: int) -> None:
+    """The moderators of the forum found nothing amiss with a post."""
+    await conn.execute(
+        "DELETE FROM answer_signals USING answers WHERE answer_signals.post_id = answers.post_id AND kind = 'flagged'"
+        " AND topic_id = %s AND reply_post_number = %s",
+        (topic_id, post_number),
+    )
+
+
 async def note_solution(conn: Connection, topic_id: TopicId, solution: PostId) -> None:
     """Keep that a topic has this solution: ours, or somebody else's beside our answer."""
     await note(conn, Signal.SOLVED, solution)
@@ -84,7 +93,7 @@ async def drop_solution(conn: Connection, solution: PostId) -> None:
 
 
 class SignalStore:
-    """Keeps what replies to us say, and gives the pages what there is of an answer."""
+    """Matches `service.answer.opinion.Opinions`, and gives the pages what there is of an answer."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -95,12 +104,16 @@ class SignalStore:
             await note(conn, signal, reply)
 
     async def said(
-        self, signal: Signal, topic_id: TopicId, post_number: int, *, in_post: PostId, by: UserId | None
+        self, kind: str | None, topic_id: TopicId, post_number: int, *, in_post: PostId, by: UserId | None
     ) -> None:
-        """Keep what a member's post says of the reply of ours with this number, if it is one."""
-        values = {"kind": signal, "topic_id": topic_id, "number": post_number, "about": in_post, "by": by or 0}
-        async with connection(self._pool) as conn:
-            await conn.execute(_SAID, values)
+        """Keep what a post says of the reply of ours with this number, if it is one, in place of what it said."""
+        async with transaction(self._pool) as conn:
+            await conn.execute(
+                "DELETE FROM answer_signals WHERE about_post_id = %s AND kind IN ('thanked', 'objected')", (in_post,)
+            )
+            if kind is not None:
+                values = {"kind": kind, "topic_id": topic_id, "number": post_number, "about": in_post, "by": by or 0}
+                await conn.execute(_SAID, values)
 
     async def of(self, post_id: PostId) -> list[Noticed]:
         """What was noticed of the answer to this post."""

@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
 from service.discourse.events import Ignored, Ping, PostEvent, Stored, TopicEvent, content_key, parse_event
+from service.discourse.feedback import FeedbackEvent
 from service.discourse.signature import is_signed
 from service.domain import Category, CategoryId, InboxId
 from service.errors import Rejected, Transient
@@ -19,6 +20,7 @@ from service.jobs import defer_jobs, waiting
 from service.store.inbox import NewDelivery
 from service.store.pool import Connection
 from service.telemetry import DELIVERIES, WEBHOOK_SECONDS, fault, log
+from service.webhook.feedback import keep_feedback
 from service.webhook.receive import Place, addresses_bot, jobs_for, place_of, place_of_topic
 
 PATHS = ("/webhooks/discourse", "/webhooks/discourse/")
@@ -155,7 +157,7 @@ async def _bounded_body(request: Request, limit: int) -> bytes | None:
     return b"".join(chunks) if size <= limit else None
 
 
-async def _store(headers: Mapping[str, str], event: Stored, body: bytes, hook: Hook) -> InboxId | None:
+async def _store(headers: Mapping[str, str], event: Stored | FeedbackEvent, body: bytes, hook: Hook) -> InboxId | None:
     post, place, addressed = None, Place.PUBLIC, False
     if isinstance(event, PostEvent):
         post = event.post
@@ -164,7 +166,7 @@ async def _store(headers: Mapping[str, str], event: Stored, body: bytes, hook: H
     elif isinstance(event, TopicEvent):
         place = place_of_topic(event.category_id, await hook.categories())
     instance, event_id = _header(headers, "x-discourse-instance"), _header(headers, "x-discourse-event-id")
-    jobs = jobs_for(event, place=place, addressed=addressed)
+    jobs = () if isinstance(event, FeedbackEvent) else jobs_for(event, place=place, addressed=addressed)
     delivery = NewDelivery(
         content_key=content_key(instance=instance, event=event, event_id=event_id, body=body),
         instance=instance,
@@ -173,7 +175,13 @@ async def _store(headers: Mapping[str, str], event: Stored, body: bytes, hook: H
         waiting=waiting(jobs),
         post=post,
     )
-    return await hook.inbox.receive(delivery, lambda conn, inbox_id: defer_jobs(conn, jobs, inbox_id))
+
+    async def follow(conn: Connection, inbox_id: InboxId) -> None:
+        await keep_feedback(conn, event)
+        if jobs:
+            await defer_jobs(conn, jobs, inbox_id)
+
+    return await hook.inbox.receive(delivery, follow)
 
 
 def _header(headers: Mapping[str, str], name: str) -> str:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from service.answer import decided
+from service.answer.opinion import hear
 from service.answer.respond import Respond, give_up, respond
 from service.answer.trigger import Bot
 from service.discourse.names import folded_name
@@ -18,6 +19,7 @@ from service.store.alerts import AlertStore
 from service.store.trials import TrialStore
 from service.store.withdrawn import sweep
 from service.telemetry import log
+from service.store.signals import SignalStore
 from service.wiring.decided import decided_of
 from service.wiring.reconcile import open_reconciler, steps_of
 from service.wiring.services import Services
@@ -44,6 +46,7 @@ class Worker:
             threads=services.threads,
         )
         self._decided = decided_of(services, self._respond.bot)
+        self._signals = SignalStore(services.pool)
 
     async def index_post(self, inbox_id: InboxId) -> None:
         await index.index_post(inbox_id, self._indexer)
@@ -82,6 +85,7 @@ class Worker:
     async def answer_post(self, inbox_id: InboxId) -> None:
         post = await self._question(inbox_id)
         if post is not None:
+            await hear(post, self._respond.bot, self._signals)
             deps = replace(self._respond, gate=await self._services.gate.read())  # moderators may have added rules
             await respond(post, deps, now=_now())
             await self._services.inbox.done(inbox_id, "answer_post")

@@ -22,6 +22,7 @@ from service.discourse.events import (
     content_key,
     parse_event,
 )
+from service.discourse.feedback import Like
 from service.errors import Rejected
 from tests.shared import SHARED, needs_shared
 from tests.unit.test_shapes import POST, TOPIC, json_values
@@ -74,7 +75,6 @@ def test_every_event_that_we_use(root: str, event: str, value: dict[str, Any], n
 @pytest.mark.parametrize(
     ("root", "event", "kind"),
     [
-        ("like", "post_liked", "like"),
         ("notification", "notification_created", "notification"),
         ("solved", "accepted_solution", "solved"),
         ("user", "user_destroyed", "user"),
@@ -225,7 +225,7 @@ def test_parts_of_a_key_do_not_run_together() -> None:
         ("ping", Ping),
         ("post_created", PostEvent),
         ("post_edited", PostEvent),
-        ("post_liked", Ignored),
+        ("post_liked", Like),
         ("topic_destroyed", TopicEvent),
         ("topic_edited", TopicEvent),
     ],
