@@ -195,4 +195,20 @@ FALLBACKS: tuple[Fallback, ...] = (
         counted=(_ANSWER_RETRIED,),
         up=True,
     ),
+    Fallback(
+        Part.DATABASE,
+        Fault.SEARCH,
+        member="an answer from what the legacy path finds, as the reranker judges it",
+        posted="the answer, in the zone of the reranker's logits; without the reranker too, that the forum has nothing",
+        retried=f"not the search; where the legacy path's hangs too, {_NOT_BEFORE}",
+        recorded="`search_down` in the trace's notes, its mode `legacy`",
+        counted=(
+            _without("search", "transient"),
+            _counted("answers_total", result="answered", zone="normal", mode="legacy"),
+        ),
+        within=Bound(lambda settings: settings.database.search_timeout_seconds, "`database.search_timeout_seconds`"),
+        notes=("search_down",),
+        mode=Mode.LEGACY,
+        up=True,
+    ),
 )

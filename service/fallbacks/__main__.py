@@ -56,7 +56,7 @@ def _section(part: Part) -> Iterator[str]:
 
 def _said(row: Fallback) -> tuple[tuple[str, str], ...]:
     seconds = row.within.seconds(Settings.model_construct())
-    late = "answered at most" if row.part in (Part.FORUM, Part.DATABASE) else "later by at most"
+    late = "answered at most" if row.waits else "later by at most"
     return (
         ("the member sees", row.member),
         ("posted", row.posted),

@@ -33,6 +33,7 @@ class Fault(StrEnum):
     TERMINATED = "ends a session in mid-transaction"
     COMMIT_LOST = "dies after COMMIT was sent"
     OLD_SCHEMA = "has too old a schema"
+    SEARCH = "hangs in a search of vectors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Fallback:
     """One row. `notes` stand in the trace; `mode` and `best_zone` are of an answer given in spite of the fault.
 
     `up` is what `ariane_part_up` shows of the part meanwhile. `within` bounds what the fault adds to the answer while
-    it lasts; for forum and database, without which nothing is answered, how soon after its end the answer comes.
+    it lasts; where nothing is answered meanwhile (`waits`), how soon after its end the answer comes.
     """
 
     part: Part
@@ -77,3 +78,8 @@ class Fallback:
     up: bool = False
     when_down: WhenDown | None = None
     """The setting under which the row holds, where it depends on it."""
+
+    @property
+    def waits(self) -> bool:
+        """Without forum or database nothing is answered; without a part of the search it is, and the trace notes it."""
+        return self.part in (Part.FORUM, Part.DATABASE) and not self.notes

@@ -311,7 +311,12 @@ def _settings(
             | changed.get("forum", {}),
             "retrieval": {"candidates": MANY},
             "worker": FAST | {"max_attempts": 60, **changed.get("worker", {})},
-            "database": {"url": through, "statement_timeout_seconds": 1.0, "connect_timeout_seconds": 1},
+            "database": {
+                "url": through,
+                "statement_timeout_seconds": 1.0,
+                "search_timeout_seconds": 1.0,
+                "connect_timeout_seconds": 1,
+            },
             "models": {
                 "profiles_file": str(profiles),
                 "breaker_open_seconds": BREAKER_OPEN_SECONDS,

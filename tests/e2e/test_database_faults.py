@@ -243,6 +243,23 @@ async def test_a_commit_whose_answer_is_lost(patient: Patient, log: Log) -> None
         await check_healthy(patient, log, failed)
 
 
+async def test_a_search_that_hangs(patient: Patient, log: Log) -> None:
+    it, row, failed = patient.it, ROWS[Fault.SEARCH], gave_up()
+    before = values(row.counted)
+    with unhandled():
+        async with await AsyncConnection.connect(patient.url) as holder:
+            await holder.execute("LOCK TABLE topic_embeddings IN ACCESS EXCLUSIVE MODE")
+            post = it.ask()
+            took = await it.answered(post)
+            assert took <= row.within.seconds(it.loop.settings) + SLACK_SECONDS
+            await grown(row.counted, before)
+            assert part_up(Part.DATABASE) == row.up
+        trace = await it.trace(post)
+        assert (trace.mode, trace.zone, trace.notes) == (row.mode, row.best_zone, list(row.notes))
+        await it.answered(it.ask())
+        await check_healthy(patient, log, failed)
+
+
 async def test_a_schema_of_yesterday(patient: Patient, log: Log) -> None:
     it, row, failed = patient.it, ROWS[Fault.OLD_SCHEMA], gave_up()
     before = values(row.counted)

@@ -36,6 +36,7 @@ def test_every_bound_follows_the_settings() -> None:
                 "answerer": {"deadline_seconds": 1000},
             },
             "worker": {"retry_max_seconds": 1000},
+            "database": {"search_timeout_seconds": 1000},
         }
     )
     for row in FALLBACKS:
