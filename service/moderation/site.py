@@ -16,7 +16,7 @@ from service.moderation import sign_in
 from service.moderation.access import API, SAFE, NotSignedIn, own_form, own_origin, signed_in
 from service.moderation.desk import Desk
 from service.moderation.layout import Entry, page, path_of, words_of
-from service.moderation.pages import decide, flags, gate, home, try_it
+from service.moderation.pages import decide, flags, gate, home, metrics, try_it
 from service.moderation.refusals import Refusal
 from service.telemetry import fault, log
 
@@ -26,6 +26,7 @@ PAGES: tuple[tuple[Entry, APIRouter], ...] = (
     (Entry("try", "/try"), try_it.router),
     (Entry("gate", "/gate"), gate.router),
     (Entry("flags", "/flags"), flags.router),
+    (Entry("metrics", "/metrics"), metrics.router),
 )
 """The navigation in its order, each line with the routes behind it."""
 
