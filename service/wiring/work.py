@@ -8,7 +8,7 @@ from service.answer.opinion import hear
 from service.answer.respond import Respond, give_up, respond
 from service.answer.trigger import Bot
 from service.discourse.names import folded_name
-from service.domain import CategoryId, InboxId, Lang, Post, PostId, TopicId
+from service.domain import CategoryId, InboxId, Lang, Post, PostId, PostType, TopicId
 from service.errors import Misconfigured, Transient
 from service.ingest import index
 from service.ingest.embed import embed_pending
@@ -111,7 +111,7 @@ class Worker:
         await AlertStore(self._services.pool).drop_restored()
 
     async def _question(self, inbox_id: InboxId) -> Post | None:
-        """The delivered post; one whose text was not kept is read as the public sees it, without text if it doesn't."""
+        """The delivered post; one whose text is not kept is read as the public sees it, without text if it doesn't."""
         delivery = await self._services.inbox.delivery(inbox_id)
         if delivery is None:
             return None
@@ -119,8 +119,13 @@ class Worker:
             return delivery.post
         read = await self._services.forum.public_post(delivery.post.id)
         if read is None:
-            return delivery.post
+            gone = delivery.post.post_type == PostType.REGULAR and await self._is_public(delivery.post.category_id)
+            return replace(delivery.post, deleted=gone)
         return replace(read, cooked="") if read.hidden else read  # the public reads a notice in place of a hidden text
+
+    async def _is_public(self, category_id: CategoryId | None) -> bool:
+        category = (await self._services.corpus.categories()).get(category_id or CategoryId(0))
+        return category is not None and not category.read_restricted
 
 
 def _now() -> datetime:
