@@ -20,6 +20,10 @@ ON CONFLICT (lexeme) DO UPDATE SET posts = stored.posts + excluded.posts
 """
 
 
+_ESCAPED = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+"""What COPY's text format gives a meaning to."""
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """A post's term counts, the number of its lexemes and its topic; none for a post that leaves the index."""
@@ -68,17 +72,19 @@ async def _stored(conn: Connection, post_ids: Collection[PostId]) -> dict[PostId
 
 
 async def _insert(conn: Connection, terms: Mapping[PostId, Terms]) -> None:
-    by_lexeme: dict[str, list[tuple[PostId, TopicId | None, int, int]]] = defaultdict(list)
+    by_lexeme: dict[str, list[str]] = defaultdict(list)
     for post_id, one in sorted(terms.items(), key=itemgetter(0)):
+        topic = "\\N" if one.topic_id is None else one.topic_id
         for lexeme, tf in one.counts.items():
-            by_lexeme[lexeme].append((post_id, one.topic_id, tf, one.length))
+            by_lexeme[lexeme].append(f"\t{post_id}\t{topic}\t{tf}\t{one.length}\n")
     if not by_lexeme:
         return
+    words = ((lexeme.translate(_ESCAPED), by_lexeme[lexeme]) for lexeme in sorted(by_lexeme))
+    # In the index's order, which saves it a third of its work, and as one text: a write_row each takes thrice as long.
+    rows = "".join(word + word.join(rest) for word, rest in words)
     columns = "COPY postings (lexeme, post_id, topic_id, tf, length) FROM STDIN"
     async with conn.cursor() as cursor, cursor.copy(columns) as copy:
-        for lexeme in sorted(by_lexeme):  # in the index's order, which saves it a third of its work
-            for posting in by_lexeme[lexeme]:
-                await copy.write_row((lexeme, *posting))
+        await copy.write(rows)
 
 
 async def _count(conn: Connection, change: Counter[str]) -> None:
