@@ -9,6 +9,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from service.bench.backfill import bench_backfill
 from service.bench.pipeline import bench_pipeline, read_questions, titles_as_questions
 from service.bench.plot import draw
 from service.bench.rerank import bench_rerank
@@ -147,13 +148,40 @@ def search(
             category_percent=category_percent,
             build=Build(maintenance_workers, maintenance_memory),
             about=origin,
-            say=lambda line: click.echo(line, err=True),
+            say=_say,
         )
 
     result = asyncio.run(run())
     if plot:
         draw(result, plot)
     _print(result, as_json=as_json)
+
+
+@command.command("backfill")
+@click.option("--posts", default=20_000, show_default=True, type=click.IntRange(10, 2_000_000), help="In bulk.")
+@click.option(
+    "--live-posts", default=1000, show_default=True, type=click.IntRange(1, 100_000), help="Beside each index."
+)
+@click.option("--dimensions", default=1024, show_default=True, type=click.IntRange(8, 2000))
+@click.option(
+    "--batch", default=1000, show_default=True, type=click.IntRange(1, 100_000), help="Posts of a bulk write."
+)
+@as_json
+@configured
+def backfill(settings: Settings, posts: int, live_posts: int, dimensions: int, batch: int, as_json: bool) -> None:
+    """Posts a second of the writing side alone, in bulk and beside each kind of index, in a database of its own."""
+
+    async def run() -> dict[str, Any]:
+        url = await database_url(settings)
+        return await bench_backfill(
+            url, posts=posts, live_posts=live_posts, dimensions=dimensions, batch=batch, say=_say
+        )
+
+    _print(asyncio.run(run()), as_json=as_json)
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
 
 
 def _sizes(text: str) -> tuple[int, ...]:
