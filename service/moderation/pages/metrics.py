@@ -1,4 +1,4 @@
-"""The plots that people look at, drawn from the traces: questions, zones, times, scores, and what went without a part."""
+"""The plots that people look at, drawn from the traces: questions, zones, times, scores, modes and fallbacks."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -110,9 +110,8 @@ def _daily(words: Words, key: str, days: Sequence[str], series: Sequence[Series]
 
 
 def _times(words: Words, found: Sequence[StageTimes]) -> Figure:
-    ordered = sorted(
-        found, key=lambda one: (STAGES.index(one.stage) if one.stage in STAGES else len(STAGES), one.stage)
-    )
+    place = {stage: at for at, stage in enumerate(STAGES)}
+    ordered = sorted(found, key=lambda one: (place.get(one.stage, len(place)), one.stage))
     names = [words.known("answers.stage", one.stage) for one in ordered]
     series = [
         Series(words("metrics.p95"), "warn", [one.p95_ms for one in ordered]),
