@@ -83,7 +83,6 @@ async def bench_backfill(
     used = {
         "posts": posts,
         "live_posts": live_posts,
-        "dimensions": dimensions,
         "batch": batch,
         "live_batch": LIVE_BATCH,
         "dimensions": dimensions,

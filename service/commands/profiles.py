@@ -24,7 +24,10 @@ from service.wiring.models import unproved_models
 @config_option
 @click.pass_context
 def command(context: click.Context, config: Path | None) -> None:
-    """List the embedding profiles (model, text strategy, version); `profiles activate` builds one's index."""
+    """List the embedding profiles (model, text strategy, version).
+
+    `profiles activate` builds one's index, `profiles drop` removes one.
+    """
     del config  # the sub-command looks for it here
     if context.invoked_subcommand is None:
         context.invoke(show)
@@ -60,6 +63,18 @@ def activate(settings: Settings, name: str) -> None:
     click.echo(f"{name} is active", err=True)
 
 
+@command.command("drop")
+@click.argument("name")
+@configured
+def drop(settings: Settings, name: str) -> None:
+    """Drop all vectors of the profile NAME, which must not be the active one, and its index.
+
+    Take it out of the configuration first: a process that still embeds under it makes it anew.
+    """
+    dropped = asyncio.run(_drop(settings, name))
+    click.echo(f"{name} is gone, with {dropped.passages:,} vectors of {dropped.posts:,} posts", err=True)
+
+
 @command.command("references")
 @configured
 def references(settings: Settings) -> None:
@@ -80,6 +95,12 @@ async def _score_pairs(settings: Settings) -> list[ReferencePair]:
 async def _list(settings: Settings) -> list[StoredProfile]:
     async with open_database(settings, "profiles") as pool:
         return await ProfileStore(pool).list_profiles()
+
+
+async def _drop(settings: Settings, name: str) -> StoredProfile:
+    async with open_database(settings, "profiles") as pool:
+        with Console(stderr=True).status("dropping; reading and writing go on meanwhile"):
+            return await ProfileStore(pool).drop(name)
 
 
 async def _activate(settings: Settings, name: str) -> None:

@@ -25,6 +25,24 @@ FROM embedding_profiles AS profiles ORDER BY profile_id
 """
 
 
+DROPPED_AT_ONCE = 5_000
+"""Posts whose vectors go in one transaction."""
+
+_DROP_SOME = """
+DELETE FROM embeddings WHERE profile_id = %s AND post_id IN (
+    SELECT DISTINCT post_id FROM embeddings WHERE profile_id = %s ORDER BY post_id LIMIT %s
+)
+"""
+
+_DROP_REST = (
+    "DELETE FROM embeddings WHERE profile_id = %s",
+    "DELETE FROM topic_embeddings WHERE profile_id = %s",
+    "DELETE FROM embedding_failures WHERE profile_id = %s",
+    "DELETE FROM embedding_references WHERE profile_id = %s",
+    "DELETE FROM embedding_profiles WHERE profile_id = %s",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class StoredProfile:
     """A profile, what is stored under it, and whether the index of its kind is built (an exact one needs none)."""
@@ -105,16 +123,38 @@ class ProfileStore:
 
         Writing goes on during the build. Raises Rejected with the names there are.
         """
-        profiles = {one.profile.name: one for one in await self.list_profiles()}
-        if name not in profiles:
-            raise Rejected(f"there is no profile {name!r}: {', '.join(profiles) or 'none is stored'}", status=404)
-        chosen = profiles[name]
+        chosen = await self._named(name)
         async with connection(self._pool) as conn:
             async with _unhurried(conn):
                 await _build_index(conn, chosen)
             async with conn.transaction():
                 await conn.execute("UPDATE embedding_profiles SET active = false WHERE active")
                 await conn.execute("UPDATE embedding_profiles SET active = true WHERE profile_id = %s", (chosen.id,))
+
+    async def drop(self, name: str) -> StoredProfile:
+        """Drop all that is stored under a profile that isn't active, and its index; what it was.
+
+        Vectors go in many short transactions, so that nobody waits: after an interruption, call it again. Raises
+        Rejected for the active one, and for a name that isn't stored, with those there are.
+        """
+        chosen = await self._named(name)
+        if chosen.active:
+            raise Rejected(f"the profile {name!r} is the active one: activate another first", status=409)
+        async with connection(self._pool) as conn, _unhurried(conn):
+            for kind in IndexKind:
+                await conn.execute(drop_index_statement(chosen.id, kind))
+            while (await conn.execute(_DROP_SOME, (chosen.id, chosen.id, DROPPED_AT_ONCE))).rowcount:
+                pass
+            async with conn.transaction():
+                for statement in _DROP_REST:
+                    await conn.execute(statement, (chosen.id,))
+        return chosen
+
+    async def _named(self, name: str) -> StoredProfile:
+        profiles = {one.profile.name: one for one in await self.list_profiles()}
+        if name not in profiles:
+            raise Rejected(f"there is no profile {name!r}: {', '.join(profiles) or 'none is stored'}", status=404)
+        return profiles[name]
 
 
 def _stored(row: dict[str, Any]) -> StoredProfile:

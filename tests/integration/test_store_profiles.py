@@ -1,15 +1,20 @@
 """Profiles: side by side, one active, each with the index of its kind."""
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from service.domain import IndexKind
+from service.domain import Embedded, EmbeddingProfile, IndexKind
 from service.errors import Misconfigured, Rejected
+from service.ingest.embed import embed_pending
+from service.ingest.ports import EmbeddingFailure, TopicPost
 from service.store.corpus import CorpusStore
 from service.store.pool import Pool
 from service.store.profiles import ProfileStore
-from tests.integration.store_data import POST, PROFILE, PUBLIC, TOPIC, indexed, passage, rows
+from service.store.search import SearchStore
+from tests.integration.store_data import POST, PROFILE, PUBLIC, TOPIC, indexed, passage, post, rows, unit
 
 HNSW = replace(PROFILE, version=2, index_kind=IndexKind.HNSW_HALFVEC)
 BINARY = replace(PROFILE, version=3, dimensions=8, index_kind=IndexKind.HNSW_BINARY)
@@ -99,3 +104,75 @@ async def test_a_build_leaves_the_connection_as_it_was(profiles: ProfileStore, p
 async def test_an_unknown_profile_is_rejected_with_those_there_are(profiles: ProfileStore) -> None:
     with pytest.raises(Rejected, match=r"toy/1\.1, toy/1\.2"):
         await profiles.activate("other/1.1")
+
+
+class Constant:
+    """An embedder whose vector of every text is the same."""
+
+    def __init__(self, profile: EmbeddingProfile) -> None:
+        self.profile = profile
+
+    def truncate(self, text: str) -> str:
+        return text
+
+    async def embed_passages(self, texts: Sequence[str]) -> Sequence[Embedded]:
+        return [unit(0, 1, 0, 0) for _ in texts]
+
+
+async def test_a_second_profile_is_filled_while_the_first_answers_then_replaces_it(
+    profiles: ProfileStore, pool: Pool
+) -> None:
+    corpus, search = CorpusStore(pool), SearchStore(pool)
+    await corpus.put_posts([indexed(post(n), "red") for n in range(2, 40)])
+    await profiles.activate(PROFILE.name)
+    new = replace(PROFILE, model="better", strategy=100, index_kind=IndexKind.HNSW_HALFVEC)
+    while await embed_pending(corpus, Constant(new), limit=7):
+        [found] = await search.nearest_posts(PROFILE, unit(1, 0, 0, 0), 5)
+        assert found.post_id == POST.id  # the only one that the old profile knows, all the time
+    assert len(await search.nearest_posts(new, unit(0, 1, 0, 0), 50)) == 39
+    await profiles.activate(new.name)
+    assert [one.profile.name for one in await profiles.list_profiles() if one.active] == [new.name]
+    assert len(await search.nearest_posts(PROFILE, unit(1, 0, 0, 0), 5)) == 1  # who still asks the old one is answered
+    await profiles.drop(PROFILE.name)
+    assert await search.nearest_posts(PROFILE, unit(1, 0, 0, 0), 5) == []
+    assert len(await search.nearest_posts(new, unit(0, 1, 0, 0), 50)) == 39
+
+
+async def test_no_one_ever_sees_none_or_two_active(profiles: ProfileStore, pool: Pool) -> None:
+    await profiles.activate(PROFILE.name)
+    turns = asyncio.create_task(_turn(profiles, 6))
+    seen = set()
+    while not turns.done():
+        seen.add((await rows(pool, "SELECT count(*) FROM embedding_profiles WHERE active"))[0][0])
+    await turns
+    assert seen == {1}
+
+
+async def _turn(profiles: ProfileStore, times: int) -> None:
+    for n in range(times):
+        await profiles.activate((HNSW, PROFILE)[n % 2].name)
+
+
+async def test_dropping_leaves_nothing_of_a_profile_and_all_of_the_others(
+    profiles: ProfileStore, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.store.profiles.DROPPED_AT_ONCE", 2)
+    corpus = CorpusStore(pool)
+    posts = [post(n) for n in range(2, 8)]
+    await corpus.put_posts([indexed(one, "red") for one in posts])
+    await corpus.put_passages(HNSW, [passage(one, 1, 0, 0, 0) for one in posts])
+    failed = TopicPost(posts[0].id, "", "", (), "red")
+    await corpus.put_failures(HNSW, [EmbeddingFailure(failed, b"d", "NaN")])
+    await profiles.activate(HNSW.name)
+    with pytest.raises(Rejected, match="activate another first"):
+        await profiles.drop(HNSW.name)
+    await profiles.activate(PROFILE.name)
+    dropped = await profiles.drop(HNSW.name)
+    assert (dropped.profile, dropped.posts, dropped.passages) == (HNSW, 6, 7)  # the failed one has none
+    assert [one.profile for one in await profiles.list_profiles()] == [PROFILE]
+    assert await indexes(pool) == []
+    for table in ("embeddings", "topic_embeddings", "embedding_failures", "embedding_references"):
+        assert await rows(pool, f"SELECT DISTINCT profile_id FROM {table} WHERE profile_id <> 1") == []
+    assert await rows(pool, "SELECT count(*) FROM embeddings") == [(2,)]
+    with pytest.raises(Rejected, match="there is no profile"):
+        await profiles.drop(HNSW.name)
