@@ -130,12 +130,13 @@ class _File(Entry):
     rerankers: dict[Text, _Reranker] = Field(default_factory=dict)
 
 
-def load_profiles(own: Path | None = None) -> Profiles:
+def load_profiles(own: Path | str | None = None) -> Profiles:
     """The profiles we know, and those of a file of the same shape, which add to them or replace one.
 
+    `own` may be the setting as it is: an empty one names no file.
     Raises Misconfigured in one line: the file, the field and what is wrong with it.
     """
-    files = [_read(path) for path in ([KNOWN, own] if own else [KNOWN])]
+    files = [_read(path) for path in ([KNOWN, Path(own)] if own else [KNOWN])]
     return Profiles(
         {name: entry.known() for file in files for name, entry in file.embedders.items()},
         {name: entry.known() for file in files for name, entry in file.rerankers.items()},

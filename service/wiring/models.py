@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import assert_never
 
 from service.answer.ports import Answerer, ChatModel, Reranker
@@ -63,7 +62,7 @@ def unproved_models(settings: ModelSettings, stack: AsyncExitStack) -> UnprovedM
 
     Raises Misconfigured for an unknown profile, or a server without an address.
     """
-    profiles = load_profiles(Path(settings.profiles_file) if settings.profiles_file else None)
+    profiles = load_profiles(settings.profiles_file)
     known = profiles.embedder(settings.embedder.profile)
     known = replace(known, profile=replace(known.profile, index_kind=settings.index_kind))
     judge = profiles.reranker(settings.reranker.profile)

