@@ -10,7 +10,7 @@ _HEIGHT = 180.0
 _ROW = 22.0
 _NAMES = 96.0
 _RIGHT = 8.0
-FILLS = ("good", "cool", "warn", "accent", "bad", "edge")
+FILLS = ("warn", "cool", "accent", "bad", "edge", "good")
 """Classes of a series' colour (`fill-good`), in light and dark."""
 
 
@@ -43,7 +43,10 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """What an SVG of `width` x `height` shows; `lines` cross it from top to bottom."""
+    """What an SVG of `width` x `height` shows; `lines` cross it from top to bottom.
+
+    Ticks stand at whole numbers where things are counted.
+    """
 
     height: float
     bars: tuple[Bar, ...]
@@ -81,7 +84,9 @@ def stacked(places: Sequence[str], series: Sequence[Series], *, every: int = 1) 
         _HEIGHT,
         tuple(bars),
         x_ticks=tuple(Tick(round(LEFT + (at + 0.5) * step, 1), places[at]) for at in reversed(named)),
-        y_ticks=tuple(Tick(round(TOP + high * (1 - part), 1), _plain(top * part)) for part in (0, 0.5, 1)),
+        y_ticks=tuple(
+            Tick(round(TOP + high * (1 - part), 1), _plain(top * part)) for part in (0, 0.5, 1) if (top * part) % 1 == 0
+        ),
     )
 
 
