@@ -38,6 +38,10 @@ class Work(Protocol):
         """Answer a question that a moderator asks for himself, and post nothing."""
         ...
 
+    async def group_unanswered(self) -> None:
+        """Keep the questions that stayed without an answer, the same ones together."""
+        ...
+
     async def expire(self) -> None:
         """Drop what is past its retention."""
         ...
@@ -72,6 +76,7 @@ class TaskName(StrEnum):
     CARRY_OUT = "carry_out"
     TRY_QUESTION = "try_question"
     EMBED_PENDING = "embed_pending"
+    GROUP_UNANSWERED = "group_unanswered"
     EXPIRE = "expire"
     RECONCILE = "reconcile"
 
@@ -96,6 +101,7 @@ _PLACES: Mapping[TaskName, tuple[Queue, int]] = {
     TaskName.EMBED_PENDING: (Queue.INDEX, -100),
     TaskName.CARRY_OUT: (Queue.UPKEEP, 100),
     TaskName.REFRESH_CATEGORIES: (Queue.UPKEEP, 50),
+    TaskName.GROUP_UNANSWERED: (Queue.UPKEEP, -50),
     TaskName.EXPIRE: (Queue.UPKEEP, -100),
     TaskName.RECONCILE: (Queue.RECONCILE, 0),
 }
@@ -199,7 +205,7 @@ def _add_periodic(app: App, policy: RetryPolicy, finished_jobs_hours: int) -> No
     async def refresh_categories(context: JobContext, timestamp: int = 0) -> None:
         await _work(context).refresh_categories()
 
-    # The next three are not tried again: their next period comes soon enough.
+    # The next four are not tried again: their next period comes soon enough.
     embedding = _options(TaskName.EMBED_PENDING, lock="embedding")
 
     @app.periodic(cron="* * * * *", **embedding)
@@ -214,6 +220,11 @@ def _add_periodic(app: App, policy: RetryPolicy, finished_jobs_hours: int) -> No
     @app.task(name=TaskName.RECONCILE, pass_context=True)
     async def reconcile(context: JobContext, timestamp: int = 0) -> None:
         await _work(context).reconcile()
+
+    @app.periodic(cron="*/10 * * * *", **_options(TaskName.GROUP_UNANSWERED, lock="unanswered"))
+    @app.task(name=TaskName.GROUP_UNANSWERED, pass_context=True)
+    async def group_unanswered(context: JobContext, timestamp: int = 0) -> None:
+        await _work(context).group_unanswered()
 
     @app.periodic(cron="37 * * * *", **_options(TaskName.EXPIRE, lock="expiry"))
     @app.task(name=TaskName.EXPIRE, pass_context=True)

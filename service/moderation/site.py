@@ -16,13 +16,14 @@ from service.moderation import sign_in
 from service.moderation.access import API, SAFE, NotSignedIn, own_form, own_origin, signed_in
 from service.moderation.desk import Desk
 from service.moderation.layout import Entry, page, path_of, words_of
-from service.moderation.pages import decide, flags, gate, home, metrics, try_it
+from service.moderation.pages import decide, flags, gate, home, metrics, try_it, unanswered
 from service.moderation.refusals import Refusal
 from service.telemetry import fault, log
 
 PAGES: tuple[tuple[Entry, APIRouter], ...] = (
     (Entry("home", "/"), home.router),
     (Entry("answers", "/answers"), decide.router),
+    (Entry("unanswered", "/unanswered"), unanswered.router),
     (Entry("try", "/try"), try_it.router),
     (Entry("gate", "/gate"), gate.router),
     (Entry("flags", "/flags"), flags.router),

@@ -169,6 +169,10 @@ class RetentionSettings(Section):
     inbox_days: int = Field(30, ge=1, description="How long a delivery's row is kept to refuse replays early.")
     finished_jobs_hours: int = Field(72, ge=1, description="How long failed jobs are kept to be looked at.")
     trace_days: int = Field(90, ge=1, description="How long traces and the texts of replies are kept.")
+    unanswered_days: int = Field(
+        90, ge=1, description="How long a question without an answer is kept after it was asked last."
+    )
+    unanswered_questions: int = Field(5000, ge=1, description="Questions without an answer that are kept.")
 
 
 class ModerationSettings(Section):

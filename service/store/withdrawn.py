@@ -4,7 +4,7 @@ Who calls these functions in a transaction has done with posts, frequencies and 
 them: deliveries, answers, traces, alerts, each in the order of their ids.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from service.domain import PostId
 from service.store.alerts import flag_citing
@@ -24,7 +24,7 @@ UPDATE inbox SET cooked = NULL, topic_title = NULL, topic_slug = NULL WHERE inbo
 _FORGET_REPLIES = """
 UPDATE answers SET raw = '' WHERE post_id IN (
     SELECT post_id FROM answers
-    WHERE (cited && %(gone)s::bigint[] OR post_id = ANY(%(gone)s)) AND finished_at IS NOT NULL AND raw <> ''
+    WHERE (cited && %(sources)s::bigint[] OR post_id = ANY(%(gone)s)) AND finished_at IS NOT NULL AND raw <> ''
     ORDER BY post_id FOR UPDATE
 )
 """
@@ -33,27 +33,35 @@ UPDATE answers SET raw = '' WHERE post_id IN (
 _FORGET_TRACES = """
 UPDATE traces SET trace = trace || jsonb_build_object(
     'candidates', ARRAY(
-        SELECT CASE WHEN (one ->> 'post_id')::bigint = ANY(%(gone)s)
+        SELECT CASE WHEN (one ->> 'post_id')::bigint = ANY(%(sources)s)
                THEN one || '{"title": "", "slug": "", "body": ""}' ELSE one END
         FROM jsonb_array_elements(trace -> 'candidates') WITH ORDINALITY AS every (one, place) ORDER BY place
     ),
     'sources', ARRAY(
-        SELECT CASE WHEN (one ->> 'post_id')::bigint = ANY(%(gone)s)
+        SELECT CASE WHEN (one ->> 'post_id')::bigint = ANY(%(sources)s)
                THEN one || '{"title": "", "slug": "", "excerpt": ""}' ELSE one END
         FROM jsonb_array_elements(trace -> 'sources') WITH ORDINALITY AS every (one, place) ORDER BY place
     )
 ) || CASE WHEN post_id = ANY(%(gone)s) OR EXISTS (
-         SELECT FROM jsonb_array_elements(trace -> 'sources') AS one WHERE (one ->> 'post_id')::bigint = ANY(%(gone)s)
+         SELECT FROM jsonb_array_elements(trace -> 'sources') AS one
+         WHERE (one ->> 'post_id')::bigint = ANY(%(sources)s)
      ) THEN '{"evidence": "", "draft": "", "first_draft": ""}'::jsonb ELSE '{}' END
   || CASE WHEN post_id = ANY(%(gone)s) THEN '{"asked": "", "queries": []}'::jsonb ELSE '{}' END
 WHERE trace_id IN (
-    SELECT trace_id FROM traces WHERE (quoted && %(gone)s::bigint[] OR post_id = ANY(%(gone)s)) AND trace <> '{}'
+    SELECT trace_id FROM traces WHERE (quoted && %(sources)s::bigint[] OR post_id = ANY(%(gone)s)) AND trace <> '{}'
     ORDER BY trace_id FOR UPDATE
 )
 """
 
+# A question is its member's own words, whatever was made of it.
+_FORGET_QUESTIONS = """
+WITH waiting AS (DELETE FROM unanswered WHERE post_id = ANY(%(gone)s)),
+     tests AS (DELETE FROM test_questions WHERE post_id = ANY(%(gone)s))
+UPDATE answer_deeds SET raw = NULL WHERE post_id = ANY(%(gone)s) AND outcome IS NULL AND raw IS NOT NULL
+"""
+
 _MENTIONED_BUT_GONE = """
-SELECT post_id FROM posts WHERE post_id IN (
+SELECT post_id, refusal IS NOT DISTINCT FROM 'opted_out' AS readable FROM posts WHERE post_id IN (
     SELECT unnest(quoted || post_id) FROM traces WHERE recorded_at > now() - make_interval(hours => %(hours)s)
     UNION SELECT unnest(cited || post_id) FROM answers WHERE finished_at > now() - make_interval(hours => %(hours)s)
 ) AND (refusal <> 'bot_author' OR refusal IS NULL)
@@ -62,12 +70,15 @@ ORDER BY post_id
 """
 
 
-async def forget_beside(conn: Connection, gone: Sequence[PostId]) -> None:
-    """Empty what deliveries, replies and traces hold of these posts' words, and flag the answers that cite them."""
+async def forget_beside(conn: Connection, gone: Sequence[PostId], *, readable: Collection[PostId] = ()) -> None:
+    """Empty what is kept of these posts' words beside the index, and flag the answers that cite them.
+
+    Those that everyone can still read (`readable`) are only no source any more: a question among them keeps its answer.
+    """
     if not gone:
         return
-    for statement in (_FORGET_DELIVERIES, _FORGET_REPLIES, _FORGET_TRACES):
-        await conn.execute(statement, {"gone": list(gone)})
+    for statement in (_FORGET_DELIVERIES, _FORGET_REPLIES, _FORGET_TRACES, _FORGET_QUESTIONS):
+        await conn.execute(statement, {"sources": list(gone), "gone": [one for one in gone if one not in readable]})
     await flag_citing(conn, gone)
 
 
@@ -75,6 +86,6 @@ async def sweep(pool: Pool) -> int:
     """The same for posts that were withdrawn while an answer was made of them; how many were mentioned."""
     async with transaction(pool) as conn:
         cursor = await conn.execute(_MENTIONED_BUT_GONE, {"hours": SWEPT_HOURS})
-        gone = [PostId(row[0]) async for row in cursor]
-        await forget_beside(conn, gone)
+        gone = {PostId(post_id): readable async for post_id, readable in cursor}
+        await forget_beside(conn, list(gone), readable=[one for one, readable in gone.items() if readable])
     return len(gone)

@@ -7,6 +7,7 @@ from service.answer import decided
 from service.answer.opinion import hear
 from service.answer.respond import Respond, give_up, respond
 from service.answer.trigger import Bot
+from service.answer.unanswered import group_unanswered
 from service.discourse.names import folded_name
 from service.domain import CategoryId, InboxId, Lang, Post, PostId, PostType, TopicId
 from service.errors import Misconfigured, Transient
@@ -16,11 +17,11 @@ from service.ingest.index import Indexer
 from service.ingest.reconcile import reconcile_round
 from service.jobs import Work
 from service.store.alerts import AlertStore
+from service.store.signals import SignalStore
 from service.store.trials import TrialStore
 from service.store.withdrawn import sweep
 from service.telemetry import log
-from service.store.signals import SignalStore
-from service.wiring.decided import decided_of
+from service.wiring.decided import decided_of, expire_decided, unanswered_of
 from service.wiring.reconcile import open_reconciler, steps_of
 from service.wiring.services import Services
 from service.wiring.trial import try_question
@@ -102,10 +103,14 @@ class Worker:
     async def try_question(self, trial_id: int) -> None:
         await try_question(trial_id, self._services)
 
+    async def group_unanswered(self) -> None:
+        await group_unanswered(unanswered_of(self._services, now=_now()), self._services.embedder)
+
     async def expire(self) -> None:
         await self._services.inbox.expire(self._services.settings.retention, now=_now())
         await self._services.ledger.expire(self._services.settings.retention, now=_now())
         await TrialStore(self._services.pool).expire(now=_now())
+        await expire_decided(self._services, now=_now())
         await self._services.corpus.withdraw_private()
         await sweep(self._services.pool)
         await AlertStore(self._services.pool).drop_restored()

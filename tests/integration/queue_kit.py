@@ -80,6 +80,9 @@ class RecordedWork:
     async def try_question(self, trial_id: int) -> None:
         await self._do("try_question", trial_id)
 
+    async def group_unanswered(self) -> None:
+        await self._do("group_unanswered", 0)
+
     async def expire(self) -> None:
         await self._do("expire", 0)
 

@@ -187,6 +187,7 @@ def test_every_task_is_there_and_periodic_ones_have_their_place() -> None:
         TaskName.REFRESH_CATEGORIES,
         TaskName.EMBED_PENDING,
         TaskName.EXPIRE,
+        TaskName.GROUP_UNANSWERED,
         TaskName.RECONCILE,
     }
     assert all(options["queue"] != "default" for options in periodic.values())

@@ -86,7 +86,7 @@ def test_every_setting_has_its_row_in_the_readme() -> None:
 def test_every_number_carries_its_unit() -> None:
     """A number is a count of the thing it names, or ends in its unit."""
     units = re.compile(
-        r"_(seconds|hours|days|minutes|bytes|chars|attempts|size|port|k|sources|concurrency|hour|minute|tokens|texts|words|calls|percent)$|^(attempts|candidates|port|concurrency)$"
+        r"_(seconds|hours|days|minutes|bytes|chars|attempts|size|port|k|sources|concurrency|hour|minute|tokens|texts|words|calls|percent|questions)$|^(attempts|candidates|port|concurrency)$"
     )
     for name, kind, _ in settings_of(Settings):
         if kind in (int, float):

@@ -6,6 +6,7 @@ from service.answer.ports.forum import CreatedReply, Forum
 from service.answer.ports.ledger import Claim, FixedReply, Ledger, RecentAnswers
 from service.answer.ports.models import Answerer, ChatModel, DetectLanguage, QueryEmbedder, Reranker, SentenceEmbedder
 from service.answer.ports.search import Excluded, Search, TopicMatch, TopicSearch
+from service.answer.ports.unanswered import Unanswered, UnansweredQuestions
 
 __all__ = [
     "AnsweredPost",
@@ -32,4 +33,6 @@ __all__ = [
     "SentenceEmbedder",
     "TopicMatch",
     "TopicSearch",
+    "Unanswered",
+    "UnansweredQuestions",
 ]

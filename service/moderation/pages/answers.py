@@ -32,7 +32,7 @@ router = APIRouter(prefix="/answers")
 
 @router.get("")
 async def answers(request: Request, here: Here, me: Moderator) -> HTMLResponse:
-    wanted, number = _wanted(request.query_params), _page_number(request.query_params)
+    wanted, number = _wanted(request.query_params), page_number(request.query_params)
     store, admin = AnswerStore(here.pool), me.person.admin
     found = await store.listed(wanted, admin=admin, limit=PAGE_SIZE + 1, offset=(number - 1) * PAGE_SIZE)
     categories = await CorpusStore(here.pool).categories()
@@ -41,7 +41,7 @@ async def answers(request: Request, here: Here, me: Moderator) -> HTMLResponse:
         request,
         "answers.html",
         title="answers.title",
-        found=[(one, _thread(one.slug, one.topic_id, one.post_number, base_url)) for one in found[:PAGE_SIZE]],
+        found=[(one, thread_url(one.slug, one.topic_id, one.post_number, base_url)) for one in found[:PAGE_SIZE]],
         wanted=wanted,
         outcomes=OUTCOMES,
         results=[*Result, *SkipReason],
@@ -83,8 +83,8 @@ async def shown(
         done=done,
         fault=fault,
         one=record,
-        thread=_thread(record.slug, record.topic_id, record.post_number, base_url),
-        reply=_thread(record.slug, record.topic_id, record.reply_post_number, base_url),
+        thread=thread_url(record.slug, record.topic_id, record.post_number, base_url),
+        reply=thread_url(record.slug, record.topic_id, record.reply_post_number, base_url),
         slices=SLICES,
         signals=await SignalStore(here.pool).of(record.post_id),
         deeds=deeds,
@@ -94,7 +94,7 @@ async def shown(
     )
 
 
-def _thread(slug: str, topic_id: int, post_number: int | None, base_url: str) -> str | None:
+def thread_url(slug: str, topic_id: int, post_number: int | None, base_url: str) -> str | None:
     """The address of a post by its number; None without one."""
     return None if post_number is None else f"{base_url}/t/{slug or '-'}/{topic_id}/{post_number}"
 
@@ -119,7 +119,8 @@ def _one_of(allowed: tuple[str, ...], asked: str | None) -> str | None:
     return asked if asked in allowed else None
 
 
-def _page_number(asked: Mapping[str, str]) -> int:
+def page_number(asked: Mapping[str, str]) -> int:
+    """The page of a list that is asked for; the first where that is none."""
     number = asked.get("page", "1")
     return min(max(int(number), 1), MOST_PAGES) if number.isdecimal() and len(number) < 9 else 1
 
