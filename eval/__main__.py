@@ -15,6 +15,7 @@ COMMANDS = {
     "judge": "Hold runs against your limits; what passes may be switched on.",
     "bundled": "Fit the bundled reranker on datasets, and measure it on unseen questions.",
     "new": "Draft a dataset from a forum's own index.",
+    "corrections": "Test questions that moderators made of answers, into a dataset.",
 }
 
 

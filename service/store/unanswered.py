@@ -17,8 +17,8 @@ QUESTION_CHARS = 1500
 SHOWN = 5
 """Questions of a group that a page shows."""
 
-# What was let go when its post went has no text to keep. What was deleted here is not collected again: what is newer than
-# the newest was not looked at yet, and an hour more is for transactions that ended late.
+# What was let go when its post went has no text to keep. What was deleted here is not collected again: what is newer
+# than the newest was not looked at yet, and an hour more is for transactions that ended late.
 _COLLECT = """
 INSERT INTO unanswered (post_id, asked_at, reason, lang, question)
 SELECT post_id, recorded_at, reason, trace ->> 'lang', question FROM (
