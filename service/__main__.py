@@ -13,6 +13,7 @@ COMMANDS = {
     "reconcile": "Compare the index with the forum, and mend it.",
     "profiles": "Embedding profiles, and which one answers.",
     "flags": "The switches, and who turned them.",
+    "members": "Members who are not to be quoted.",
     "signin-link": "A link that signs in to the moderators' pages once.",
     "ask": "One question against the index; nothing is posted.",
     "doctor": "What is wrong with this installation, and how to mend it.",

@@ -16,7 +16,7 @@ from service.discourse import forum_sql
 from service.discourse.embeddings import EmbeddedText, EmbeddingDefinition
 from service.discourse.names import folded_name
 from service.discourse.shapes import categories_from_json, post_from_json, topic_from_json
-from service.domain import Category, Post, PostId, Topic, TopicId, Vector
+from service.domain import Category, Post, PostId, Topic, TopicId, UserId, Vector
 from service.errors import Misconfigured, Rejected, Transient
 
 ROWS_A_BATCH = 500
@@ -25,11 +25,22 @@ _TRANSIENT = ("08", "40", "53", "55", "57", "58")
 
 
 class ForumDatabase:
-    """One connection to the forum's database; `bots` are folded usernames whose posts are never a source."""
+    """One connection to the forum's database; `bots` and `opted_out` wrote what is never a source.
 
-    def __init__(self, conn: AsyncConnection[TupleRow], *, bots: Collection[str], banners: bool) -> None:
+    Bots are told by their folded usernames, members who opted out by those or by their ids.
+    """
+
+    def __init__(
+        self,
+        conn: AsyncConnection[TupleRow],
+        *,
+        bots: Collection[str],
+        banners: bool,
+        opted_out: Collection[UserId | str] = frozenset(),
+    ) -> None:
         self._conn = conn
         self._bots = bots
+        self._opted_out = opted_out
         self._banners = banners
 
     @asynccontextmanager
@@ -40,9 +51,12 @@ class ForumDatabase:
                 await stack.enter_async_context(self._conn.transaction())
             usernames = await _rows(self._conn, forum_sql.USERNAMES)
             bots = [user_id for user_id, name in usernames if folded_name(name or "") in self._bots]
+            named = {user_id for user_id, name in usernames if folded_name(name or "") in self._opted_out}
+            opted_out = sorted(named | {one for one in self._opted_out if not isinstance(one, str)})
             grouped = await _has(self._conn, "tag_group_memberships", "tag_group_permissions")
             hidden = [row[0] for row in await _rows(self._conn, forum_sql.HIDDEN_TAGS)] if grouped else []
-            yield Snapshot(self._conn, {"bots": bots, "banners": self._banners, "hidden_tags": hidden})
+            rules = {"bots": bots, "opted_out": opted_out, "banners": self._banners, "hidden_tags": hidden}
+            yield Snapshot(self._conn, rules)
 
 
 class Snapshot:
@@ -115,7 +129,13 @@ class Snapshot:
 
 @asynccontextmanager
 async def open_forum_database(
-    url: str, *, bots: Collection[str], banners: bool, statement_timeout_seconds: float, connect_timeout_seconds: int
+    url: str,
+    *,
+    bots: Collection[str],
+    banners: bool,
+    statement_timeout_seconds: float,
+    connect_timeout_seconds: int,
+    opted_out: Collection[UserId | str] = frozenset(),
 ) -> AsyncIterator[ForumDatabase]:
     """The forum's database, of which nothing can be changed; raises Misconfigured or Transient."""
     async with AsyncExitStack() as stack:
@@ -132,7 +152,7 @@ async def open_forum_database(
             )
             await conn.set_isolation_level(IsolationLevel.REPEATABLE_READ)
             await conn.set_read_only(True)
-        yield ForumDatabase(conn, bots=bots, banners=banners)
+        yield ForumDatabase(conn, bots=bots, banners=banners, opted_out=opted_out)
 
 
 def vector_from_text(text: str) -> Vector | None:

@@ -16,6 +16,7 @@ CASE
     WHEN categories.id IS NULL THEN 'category_unknown'
     WHEN categories.read_restricted IS NOT FALSE THEN 'category_private'
     WHEN posts.user_id <= 0 OR posts.user_id = ANY(%(bots)s) THEN 'bot_author'
+    WHEN posts.user_id = ANY(%(opted_out)s) THEN 'opted_out'
 END
 """
 

@@ -5,10 +5,10 @@ without the post, the states of topics and categories.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from service.discourse.names import folded_name
-from service.domain import Category, Post, PostType, Topic
+from service.domain import Category, Post, PostType, Topic, UserId
 from service.ingest.ports import Refusal
 
 PUBLIC_ARCHETYPE = "regular"
@@ -17,10 +17,14 @@ BANNER = "banner"
 
 @dataclass(frozen=True, slots=True)
 class IndexRules:
-    """What the operator decides: `bots` are folded usernames whose posts are never a source."""
+    """What the operator decides: `bots` are folded usernames whose posts are never a source.
+
+    `opted_out` are members who are not to be quoted, by id and by folded name.
+    """
 
     bots: Collection[str]
     index_banners: bool
+    opted_out: Collection[UserId | str] = field(default_factory=frozenset)
 
 
 def public_part(topic: Topic, category: Category | None, rules: IndexRules) -> Topic:
@@ -48,6 +52,7 @@ def refusal(post: Post, topic: Topic, category: Category | None, rules: IndexRul
         (category is None, Refusal.CATEGORY_UNKNOWN),
         (category is not None and category.read_restricted, Refusal.CATEGORY_PRIVATE),
         (_by_bot(post, rules), Refusal.BOT_AUTHOR),
+        (_opted_out(post, rules), Refusal.OPTED_OUT),
     )
     return next((reason for refused, reason in verdicts if refused), None)
 
@@ -60,3 +65,7 @@ def archetype_allowed(archetype: str, rules: IndexRules) -> bool:
 def _by_bot(post: Post, rules: IndexRules) -> bool:
     core_bot = post.user_id is not None and post.user_id <= 0
     return core_bot or folded_name(post.username) in rules.bots
+
+
+def _opted_out(post: Post, rules: IndexRules) -> bool:
+    return post.user_id in rules.opted_out or folded_name(post.username) in rules.opted_out

@@ -34,6 +34,7 @@ class Refusal(StrEnum):
     CATEGORY_PRIVATE = "category_private"
     CATEGORY_UNKNOWN = "category_unknown"
     BOT_AUTHOR = "bot_author"
+    OPTED_OUT = "opted_out"
 
 
 @dataclass(frozen=True, slots=True)

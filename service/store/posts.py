@@ -30,6 +30,11 @@ SELECT * FROM given ORDER BY post_id ON CONFLICT (post_id) DO NOTHING RETURNING 
 """
 )
 
+# Its lock on the table keeps anyone from opting out meanwhile, so that no post of his is put after his posts left.
+_OPTED_OUT = """
+SELECT user_id, username FROM opt_outs WHERE user_id = ANY(%s::bigint[]) OR username = ANY(%s::text[]) FOR KEY SHARE
+"""
+
 # A statement of its own: it sees, and keeps from moving, what others put while the one above waited for them.
 _LOCK_POSTS = """
 SELECT post_id, topic_id, post_number FROM posts WHERE post_id = ANY(%s) ORDER BY post_id FOR NO KEY UPDATE
@@ -63,7 +68,8 @@ async def put_posts(conn: Connection, indexed: Sequence[IndexedPost], *, read_at
 
     Which is stale, CorpusStore.put_posts tells.
     """
-    newest = {one.post.id: one for one in sorted(indexed, key=lambda one: one.post.updated_at)}
+    wanted = await _without_opted_out(conn, indexed)
+    newest = {one.post.id: one for one in sorted(wanted, key=lambda one: one.post.updated_at)}
     if not newest:
         return 0
     rows = [(*_post_row(one), read_at) for one in newest.values()]
@@ -84,10 +90,24 @@ async def put_posts(conn: Connection, indexed: Sequence[IndexedPost], *, read_at
         lengths=left | {post.topic_id for post in posts.values()},
         vectors=left | {posts[one].topic_id for one in moved.union(refused)},
     )
-    await forget_beside(conn, [one for one in terms if newest[one].refusal not in (None, Refusal.BOT_AUTHOR)])
+    gone = [one for one in terms if newest[one].refusal not in (None, Refusal.BOT_AUTHOR)]
+    await forget_beside(conn, gone, readable=[one for one in gone if newest[one].refusal is Refusal.OPTED_OUT])
     elsewhere = [one for one in moved if newest[one].refusal is None and earlier[one][0] is not None]
     await flag_citing(conn, elsewhere, kind=MOVED)
     return len(terms)
+
+
+async def _without_opted_out(conn: Connection, indexed: Sequence[IndexedPost]) -> list[IndexedPost]:
+    """The same, none of a member who opted out since they were decided on; nobody does until the transaction ends."""
+    accounts = [one.post.user_id for one in indexed], [storable(one.post.username) for one in indexed]
+    rows = await (await conn.execute(_OPTED_OUT, accounts)).fetchall()
+    ids, names = {row[0] for row in rows if row[0] is not None}, {row[1] for row in rows if row[1] is not None}
+    return [
+        IndexedPost(one.post, Refusal.OPTED_OUT, None, {}, 0)
+        if one.refusal is None and (one.post.user_id in ids or storable(one.post.username) in names)
+        else one
+        for one in indexed
+    ]
 
 
 async def _places(conn: Connection, post_ids: Collection[PostId]) -> dict[PostId, tuple[TopicId | None, int]]:

@@ -1,10 +1,10 @@
 """What leaves the index: posts that were removed, or that the public no longer sees, with all that is kept of them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import LiteralString
 
-from service.domain import PostId, TopicId
+from service.domain import PostId, TopicId, UserId
 from service.store.passages import drop_passages
 from service.store.pool import Connection
 from service.store.postings import NO_TERMS, put_postings
@@ -31,7 +31,8 @@ RETURNING post_id
 
 _REFUSE_TOPIC = """
 UPDATE posts SET refusal = 'topic_deleted', body = NULL, length = 0 WHERE post_id IN (
-    SELECT post_id FROM posts WHERE topic_id = %s AND refusal IS NULL ORDER BY post_id FOR UPDATE
+    SELECT post_id FROM posts WHERE topic_id = %s AND (refusal IS NULL OR refusal = 'opted_out')
+    ORDER BY post_id FOR UPDATE
 ) RETURNING post_id
 """
 
@@ -48,8 +49,16 @@ _REFUSE_PRIVATE = """
 UPDATE posts SET refusal = private.refusal, body = NULL, length = 0
 FROM unnest(%s::bigint[], %s::text[]) AS private (topic_id, refusal)
 WHERE posts.topic_id = private.topic_id AND posts.post_id IN (
-    SELECT post_id FROM posts WHERE refusal IS NULL AND topic_id = ANY(%s) ORDER BY post_id FOR UPDATE
+    SELECT post_id FROM posts WHERE (refusal IS NULL OR refusal = 'opted_out') AND topic_id = ANY(%s)
+    ORDER BY post_id FOR UPDATE
 ) RETURNING posts.post_id
+"""
+
+_OPT_OUT = """
+UPDATE posts SET refusal = 'opted_out', body = NULL, length = 0 WHERE post_id IN (
+    SELECT post_id FROM posts WHERE refusal IS NULL AND (user_id = ANY(%s) OR username = ANY(%s))
+    ORDER BY post_id FOR UPDATE
+) RETURNING post_id
 """
 
 _FORGET_TITLES = "UPDATE topics SET title = '', slug = '', tags = '{}' WHERE topic_id = ANY(%s)"
@@ -100,16 +109,33 @@ async def withdraw_private(conn: Connection) -> int:
     return dropped
 
 
+async def opt_out_posts(conn: Connection, user_ids: Sequence[UserId], usernames: Sequence[str]) -> int:
+    """Take what these accounts wrote out of the index; how many posts. In a transaction."""
+    cursor = await conn.execute(_OPT_OUT, (list(user_ids), list(usernames)))
+    refused = [PostId(row[0]) async for row in cursor]
+    await _drop(conn, refused, readable=refused)
+    return len(refused)
+
+
 async def _refuse(conn: Connection, query: LiteralString, *values: object, also: Sequence[TopicId] = ()) -> int:
     refused = [PostId(row[0]) async for row in await conn.execute(query, values)]
     await _drop(conn, refused, also=also)
     return len(refused)
 
 
-async def _drop(conn: Connection, post_ids: Sequence[PostId], *, also: Sequence[TopicId] = ()) -> None:
-    """Drop what is kept of these posts; `also` are topics that the transaction is going to change, to be locked too."""
+async def _drop(
+    conn: Connection,
+    post_ids: Sequence[PostId],
+    *,
+    also: Sequence[TopicId] = (),
+    readable: Collection[PostId] = (),
+) -> None:
+    """Drop what is kept of these posts; `also` are topics that the transaction is going to change, to be locked too.
+
+    `readable` are those that everyone can still read on the forum.
+    """
     await put_postings(conn, dict.fromkeys(post_ids, NO_TERMS))
     await drop_passages(conn, post_ids)
     topics = await topics_of(conn, post_ids)
     await refresh_topics(conn, lengths={*topics, *also}, vectors=topics)
-    await forget_beside(conn, post_ids)
+    await forget_beside(conn, post_ids, readable=readable)

@@ -43,6 +43,7 @@ async def open_forum(settings: Settings, rules: IndexRules, url: str) -> AsyncIt
         url,
         bots=rules.bots,
         banners=rules.index_banners,
+        opted_out=rules.opted_out,
         statement_timeout_seconds=settings.backfill.statement_timeout_seconds,
         connect_timeout_seconds=settings.database.connect_timeout_seconds,
     )

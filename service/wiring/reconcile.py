@@ -16,6 +16,7 @@ from service.jobs import NewJob, TaskName, defer_jobs, waiting
 from service.settings import Settings
 from service.store.inbox import InboxStore, NewDelivery
 from service.store.reconcile import ReconcileStore
+from service.wiring.members import rules_now
 from service.wiring.services import Services
 
 EVENT = "mention_missed"
@@ -59,8 +60,9 @@ async def open_reconciler(
     """The reconciler, with a reader of the forum of its own that keeps to `reconcile.requests_per_minute`."""
     async with recent_reader(services.settings, clock=clock, sleep=sleep) as forum:
         state = ReconcileStore(services.pool)
+        rules = await rules_now(services.rules, services.pool)
         yield Reconciler(
-            Indexer(services.corpus, forum, services.inbox, services.embedder, services.rules),
+            Indexer(services.corpus, forum, services.inbox, services.embedder, rules),
             forum,
             state,
             MissedMentions(state, services.inbox, services.settings.forum.base_url),

@@ -25,6 +25,7 @@ from service.store.topic_search import TopicSearchStore
 from service.store.turns import TurnStore
 from service.wiring.activation import activated_flags
 from service.wiring.answering import open_answering
+from service.wiring.members import rules_now
 from service.wiring.models import IsUp
 
 
@@ -65,7 +66,7 @@ async def open_services(settings: Settings, name: str, *, long_lived: bool = Fal
             gate=GateInUse(settings.gate, GateRuleStore(at.pool)),
             turns=TurnStore(at.pool),
             threads=ThreadStore(at.pool),
-            rules=IndexRules(_bots(settings.forum), settings.forum.index_banners),
+            rules=await rules_now(IndexRules(_bots(settings.forum), settings.forum.index_banners), at.pool),
             up={**at.up, "forum": lambda: forum.up},
         )
 

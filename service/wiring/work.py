@@ -22,6 +22,7 @@ from service.store.trials import TrialStore
 from service.store.withdrawn import sweep
 from service.telemetry import log
 from service.wiring.decided import decided_of, expire_decided, unanswered_of
+from service.wiring.members import rules_now
 from service.wiring.reconcile import open_reconciler, steps_of
 from service.wiring.services import Services
 from service.wiring.trial import try_question
@@ -33,7 +34,6 @@ class Worker:
     def __init__(self, services: Services) -> None:
         self._services = services
         forum = services.settings.forum
-        self._indexer = Indexer(services.corpus, services.forum, services.inbox, services.embedder, services.rules)
         self._respond = Respond(
             stages=services.stages,
             flags=services.flags,
@@ -49,11 +49,15 @@ class Worker:
         self._decided = decided_of(services, self._respond.bot)
         self._signals = SignalStore(services.pool)
 
+    async def _indexer(self) -> Indexer:
+        at = self._services
+        return Indexer(at.corpus, at.forum, at.inbox, at.embedder, await rules_now(at.rules, at.pool))
+
     async def index_post(self, inbox_id: InboxId) -> None:
-        await index.index_post(inbox_id, self._indexer)
+        await index.index_post(inbox_id, await self._indexer())
 
     async def remove_post(self, inbox_id: InboxId) -> None:
-        await index.remove_post(inbox_id, self._indexer)
+        await index.remove_post(inbox_id, await self._indexer())
 
     async def hide_topic(self, topic_id: TopicId) -> None:
         await self._services.corpus.hide_topic(topic_id)
@@ -62,13 +66,13 @@ class Worker:
         await self._services.corpus.close_category(category_id)
 
     async def refresh_post(self, post_id: PostId) -> None:
-        await index.refresh_post(post_id, self._indexer)
+        await index.refresh_post(post_id, await self._indexer())
 
     async def refresh_topic(self, topic_id: TopicId) -> None:
-        await index.refresh_topic(topic_id, self._indexer)
+        await index.refresh_topic(topic_id, await self._indexer())
 
     async def refresh_categories(self) -> None:
-        await index.refresh_categories(self._indexer)
+        await index.refresh_categories(await self._indexer())
 
     async def reconcile(self) -> None:
         per_minute = self._services.settings.reconcile.requests_per_minute

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from service.discourse import forum_sql
 from service.discourse.database import ForumDatabase, open_forum_database
 from service.discourse.names import folded_name
-from service.domain import Category, CategoryId, EmbeddingProfile, Post, PostId, Topic, TopicId, Vector
+from service.domain import Category, CategoryId, EmbeddingProfile, Post, PostId, Topic, TopicId, UserId, Vector
 from service.errors import Misconfigured, Rejected, Transient
 from service.ingest.backfill import Backfill
 from service.ingest.crawl_ports import Stage
@@ -433,7 +433,8 @@ def predicate(empty_database_url: str) -> Iterator[DiscourseDatabase]:
 def test_the_predicate_says_what_the_pure_function_says(
     predicate: DiscourseDatabase, cases: list[dict[str, Any]], banners: bool
 ) -> None:
-    rules = IndexRules(frozenset(map(folded_name, ("Ariane", "zoé_bot", "system"))), index_banners=banners)
+    bot_names = frozenset(map(folded_name, ("Ariane", "zoé_bot", "system")))
+    rules = IndexRules(bot_names, index_banners=banners, opted_out={UserId(1)})
     names = dict(enumerate(NAMES, start=1)) | {-1: "system"}
     categories = {
         1: Category(CategoryId(1), "Garden", "garden", None, read_restricted=False),
@@ -483,9 +484,10 @@ def test_the_predicate_says_what_the_pure_function_says(
             deleted_at=NOON if case["deleted"] else None,
         )
     bots = [user_id for user_id, name in names.items() if folded_name(name) in rules.bots]
-    found = predicate.rows(forum_sql.REFUSAL_OF_EACH, {"bots": bots, "banners": banners})
+    found = predicate.rows(forum_sql.REFUSAL_OF_EACH, {"bots": bots, "opted_out": [1], "banners": banners})
     assert dict(found) == expected
-    public = predicate.rows(forum_sql.PUBLIC_POSTS, {"bots": bots, "banners": banners, "hidden_tags": [], "after": 0})
+    values = {"bots": bots, "opted_out": [1], "banners": banners, "hidden_tags": [], "after": 0}
+    public = predicate.rows(forum_sql.PUBLIC_POSTS, values)
     assert [row[0] for row in public] == [number for number, reason in expected.items() if reason is None]
     topics = predicate.rows(forum_sql.PUBLIC_TOPICS_AMONG, {"topic_ids": list(expected), "banners": banners})
     of_topics = {"topic_deleted", "topic_unlisted", "archetype", "category_unknown", "category_private"}
@@ -512,7 +514,7 @@ def test_what_a_forum_leaves_unsaid_is_private(predicate: DiscourseDatabase) -> 
     predicate.topic(6, category_id=9)
     predicate.post(6, 6)
     predicate.post(7, 77)
-    found = dict(predicate.rows(forum_sql.REFUSAL_OF_EACH, {"bots": [], "banners": True}))
+    found = dict(predicate.rows(forum_sql.REFUSAL_OF_EACH, {"bots": [], "opted_out": [], "banners": True}))
     assert list(found.values()) == [
         "user_deleted",
         "hidden",

@@ -49,6 +49,16 @@ def test_each_reason_refuses(post: Post, topic: Topic, category: Category | None
     assert refusal(post, topic, category, RULES) is reason
 
 
+@pytest.mark.parametrize(
+    ("opted_out", "refused"), [({UserId(7)}, True), ({"member"}, True), ({UserId(8), "members"}, False)]
+)
+def test_who_opted_out_is_not_quoted(opted_out: set[UserId | str], refused: bool) -> None:
+    rules = replace(RULES, opted_out=opted_out)
+    reason = refusal(replace(POST, username="MEMBER"), TOPIC, CATEGORY, rules)
+    assert reason is (Refusal.OPTED_OUT if refused else None)
+    assert refusal(replace(POST, hidden=True), TOPIC, CATEGORY, rules) is Refusal.HIDDEN
+
+
 def test_banners_by_setting() -> None:
     rules = replace(RULES, index_banners=True)
     assert refusal(POST, replace(TOPIC, archetype="banner"), CATEGORY, rules) is None
