@@ -14,11 +14,17 @@ from uuid import uuid4
 import psycopg
 import pytest
 import structlog
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 from psycopg import sql
 
 from service.embedded import ensure_running, stop
 from service.store.migrate import migrate
 from service.store.pool import Pool, open_pool
+
+# A busy machine is no fault of the code: what takes how long is for the benches.
+hypothesis_settings.register_profile("ariane", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("ariane")
 
 TEMPLATE = "ariane_template"
 

@@ -77,8 +77,7 @@ def test_the_reader_lets_words_and_our_links_pass(reader: "subprocess.Popen[str]
 
 @settings(
     max_examples=EXAMPLES,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(draft=drafts)
 def test_nothing_live_is_posted(reader: "subprocess.Popen[str]", draft: str) -> None:

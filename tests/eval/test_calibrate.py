@@ -154,7 +154,7 @@ def test_a_feature_that_never_varies_gets_no_weight() -> None:
     assert fitted.scores(features).mean() == pytest.approx(math.log(6 / 4), abs=0.1)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 1_000), sizes=st.lists(st.integers(1, 4), min_size=FOLDS * 2, max_size=30))
 def test_no_topic_is_on_both_sides_of_a_fold(seed: int, sizes: list[int]) -> None:
     clusters = np.repeat(np.arange(len(sizes)), sizes)
@@ -281,7 +281,7 @@ def test_too_few_answers_are_no_ground_for_normal() -> None:
     assert choose(scores, right, LIMITS).has_normal  # nine, and one wrong
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     st.lists(st.tuples(st.floats(-30, 30) | st.just(-math.inf), st.booleans()), min_size=1, max_size=60).filter(
         lambda pairs: any(math.isfinite(score) for score, _ in pairs)

@@ -193,7 +193,7 @@ def test_corrected_p_values_keep_their_order_and_are_no_smaller(p_values: list[f
     assert [corrected[at] for at in order] == sorted(corrected)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(COLUMN, st.integers(1, 6), st.randoms(use_true_random=False))
 def test_what_holds_for_any_values(column: Floats, clusters: int, random: object) -> None:
     members = codes([f"topic {at % clusters}" for at in range(len(column))])
@@ -216,7 +216,7 @@ def test_what_holds_for_any_values(column: Floats, clusters: int, random: object
     assert (same.value == 0.0 and p == 1.0) if counted else (np.isnan(same.value) and np.isnan(p))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(COLUMN, st.data())
 def test_swapping_the_systems_turns_the_difference_round(column: Floats, data: st.DataObject) -> None:
     other = data.draw(arrays.arrays(np.float64, len(column), elements=st.floats(0, 1)))[:, None]
@@ -229,7 +229,7 @@ def test_swapping_the_systems_turns_the_difference_round(column: Floats, data: s
     assert there == pytest.approx(permutation_p(other, values, members, seed=1, rounds=200)[0], nan_ok=True)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(arrays.arrays(np.float64, st.integers(1, 25), elements=st.floats(0, 1e6)))
 def test_quantiles_are_times_that_occurred(times: Floats) -> None:
     p50, p95 = quantile_intervals(times, np.arange(len(times)), (0.5, 0.95), seed=1, resamples=100)

@@ -298,7 +298,7 @@ async def test_writers_of_different_posts_never_wait_in_a_circle(corpus: CorpusS
     assert await frequencies_are_exact(pool)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(st.characters(exclude_categories=()), min_size=1))
 async def test_any_text_can_be_indexed(corpus: CorpusStore, pool: Pool, text: str) -> None:
     await corpus.put_topics([replace(TOPIC, title=text, tags=(text,))])

@@ -130,7 +130,7 @@ async def test_expiry_drops_texts_then_rows(inbox: InboxStore, pool: Pool) -> No
     assert await inbox.delivery(inbox_id) is None
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(st.characters(exclude_categories=())))
 async def test_any_text_can_be_stored(inbox: InboxStore, text: str) -> None:
     post = replace(POST, cooked=text, topic_title=text, username=text)

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
@@ -348,7 +348,7 @@ async def test_no_signed_body_breaks_it(pool: Pool) -> None:
     loop = asyncio.get_running_loop()
     client = httpx.AsyncClient(transport=transport, base_url="http://x")
 
-    @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=150)
     @given(BODIES, NAMES, st.text(st.characters(max_codepoint=255), max_size=10))
     def every(body: object, name: str, odd: str) -> None:
         instance = odd.replace("\r", "").replace("\n", "")

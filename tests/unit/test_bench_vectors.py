@@ -76,7 +76,7 @@ def test_unusable_vectors_are_rejected(embedding: Any, topics: Any, says: str) -
         hold_out(embedding, topics, 10, origin="here")
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cut=st.integers(0, 900), at=st.integers(0, 900), byte=st.integers(0, 255), whole=st.booleans())
 def test_a_damaged_file_is_rejected_or_read(tmp_path: Path, cut: int, at: int, byte: int, whole: bool) -> None:
     buffer = io.BytesIO()

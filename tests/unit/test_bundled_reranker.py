@@ -130,7 +130,7 @@ async def test_a_list_takes_a_few_milliseconds() -> None:
         max_size=6,
     ),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 async def test_logits_are_finite(question: str, parts: list[tuple[str, str, float | None, float | None, int]]) -> None:
     candidates = [
         replace(

@@ -202,7 +202,7 @@ def test_sentences_are_parts_of_the_text(text: str) -> None:
 
 
 @given(st.lists(st.text(max_size=120), max_size=4), st.sampled_from(list(Zone)))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 async def test_nothing_but_the_lead_and_cited_sentences_is_written(excerpts: list[str], zone: Zone) -> None:
     sources = [source(n, excerpt) for n, excerpt in enumerate(excerpts, start=1)]
     draft = await ExtractiveAnswerer().draft(QUESTION, sources, zone)

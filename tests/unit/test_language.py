@@ -1,7 +1,7 @@
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain import ENGLISH, FRENCH, Lang
@@ -44,6 +44,5 @@ def test_plain_questions_do_not_load_the_model(monkeypatch: pytest.MonkeyPatch) 
 
 
 @given(st.text(max_size=200))
-@settings(deadline=None)
 def test_detection_is_total(text: str) -> None:
     assert detect(text, fallback=UNTOLD) in {ENGLISH, FRENCH, UNTOLD}

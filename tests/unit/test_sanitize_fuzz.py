@@ -2,7 +2,7 @@
 
 import os
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.answer.markup.links import links, post_url
@@ -13,7 +13,7 @@ from tests.unit.forum_rules import live, raw_bbcode
 from tests.unit.test_sanitize import BASE, SOURCES, Thread
 
 EXAMPLES = int(os.environ.get("ARIANE_FUZZ_EXAMPLES", "150"))
-bounded = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+bounded = settings(max_examples=EXAMPLES)
 URLS = [post_url(source, BASE) for source in SOURCES]
 
 

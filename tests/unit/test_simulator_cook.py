@@ -178,7 +178,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.one_of(st.text(max_size=200), st.lists(PIECES, max_size=40).map("".join)))
 def test_any_text_cooks_to_allowed_balanced_html(raw: str) -> None:
     cooked = html(raw)

@@ -215,7 +215,7 @@ FIELDS = st.sampled_from(["raw", "topic_id", "reply_to_post_number", "title", "c
 BODIES = st.dictionaries(FIELDS, JSON, max_size=6).map(json.dumps) | st.text(max_size=60)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=BODIES, kind=st.sampled_from(["application/json", "application/x-www-form-urlencoded", ""]))
 def test_no_body_breaks_it(app: FastAPI, body: str, kind: str) -> None:
     async def send() -> int:

@@ -404,7 +404,7 @@ DRAFTS = st.lists(st.sampled_from(PIECES + MORE + CODES), max_size=40).map("".jo
 
 
 @given(DRAFTS, st.sampled_from([ENGLISH, FRENCH, Lang("xx")]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 async def test_any_draft_is_held_and_what_stays_was_there(text: str, lang: Lang) -> None:
     done, _ = await held(text, Question("How?", lang))
     assert len(done.draft.text) <= 3 * len(clean(text, 2)) + 200
