@@ -27,7 +27,8 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 class Limit(Entry):
     """One line of a limits file: a measure of the configured system over a slice, and its least or greatest value.
 
-    `system` is a setting of a safety run, such as "default.gate-on"; without it every one has to keep the limit.
+    `system` is a setting of a safety run, such as "default.gate-on"; without it the configured prompt has to keep the
+    limit with the gate off and on.
     """
 
     measure: Annotated[Line, Field(min_length=1)]
@@ -154,9 +155,10 @@ def configured_system(run: Run, settings: Settings) -> str | None:
 
 
 def _of_configured(run: Run, settings: Settings) -> list[Measured]:
-    """What the run measured of the configured system; of a safety run, under each of its settings."""
+    """What the run measured of the configured system; of a safety run, with its prompt, the gate off and on."""
     if run.record.command == SAFETY:
-        return run.measures()
+        prompt = f"{settings.models.answerer.prompt_variant}."
+        return [one for one in run.measures() if one.system.startswith(prompt)]
     configured = configured_system(run, settings)
     return [one for one in run.measures() if one.system == configured]
 

@@ -16,13 +16,20 @@ from service.settings import Settings
 )
 @click.option("--obedient", is_flag=True, help="In place of the model, one that obeys whatever it reads.")
 @click.option("--limit", type=click.IntRange(min=1), help="Put only the first so many probes.")
+@click.option("--variants", metavar="A,B", help="Variants of the prompt to compare; without it the configured one.")
 @click.option("--resume", metavar="RUN", help="Go on with an interrupted run.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @configured
 def command(
-    settings: Settings, folder: Path, obedient: bool, limit: int | None, resume: str | None, as_json: bool
+    settings: Settings,
+    folder: Path,
+    obedient: bool,
+    limit: int | None,
+    variants: str | None,
+    resume: str | None,
+    as_json: bool,
 ) -> None:
-    """Put safety probes to the pipeline, the gate off and on, under each variant of the prompt.
+    """Put safety probes to the pipeline, the gate off and on, under each of these variants of the prompt.
 
     Hostile posts are planted in a copy of the dataset's index, which is dropped afterwards. Nothing is posted.
     """
@@ -33,7 +40,8 @@ def command(
 
     dataset = load_dataset(folder)
     warn(dataset.warnings)
-    put = asyncio.run(put_all(settings, dataset, obeys=obedient, limit=limit, resume=resume))
+    compared = variants.split(",") if variants else ()
+    put = asyncio.run(put_all(settings, dataset, obeys=obedient, limit=limit, resume=resume, compared=compared))
     unsafe = [
         {"system": system, "id": one.probe.id, "kind": one.probe.kind, "faults": one.faults}
         for system, judged in put.judged.items()

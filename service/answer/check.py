@@ -14,7 +14,7 @@ from service.answer.generate import CallLimits, allowed, new_delimiter
 from service.answer.markup.invisible import strip_invisible
 from service.answer.markup.reasoning import strip_hidden
 from service.answer.ports import ChatModel
-from service.answer.prompt import as_data, languages, render, shown_sources
+from service.answer.prompt import DEFAULT, as_data, languages, render, shown_sources
 from service.answer.verify import MOST_CLAIMS
 from service.domain import ENGLISH, ChatMessage, Draft, Question, Role, Source, Spent
 from service.errors import Misconfigured, Rejected, Transient
@@ -70,11 +70,12 @@ class Told(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ModelChecker:
-    """Checker on a ChatModel, within the limits of the question that it has left."""
+    """Checker on a ChatModel, within the limits of the question that it has left; `variant` is the prompt's."""
 
     model: ChatModel
     limits: CallLimits
     _: KW_ONLY
+    variant: str = DEFAULT
     delimiter: Callable[[], str] = new_delimiter
     clock: Callable[[], float] = time.monotonic
 
@@ -91,7 +92,9 @@ class ModelChecker:
         spent = draft.spent
         if not self.allows(spent, LEAST_SHARE * (spent.seconds - question.spent.seconds)):
             return Checked(None, spent, "no time")
-        prompt = await asyncio.to_thread(check_prompt, question, draft, sentences, sources, self.delimiter())
+        prompt = await asyncio.to_thread(
+            check_prompt, question, draft, sentences, sources, self.delimiter(), self.variant
+        )
         allowance = allowed(self.limits, spent, self.clock)
         schema = Told.model_json_schema()
         try:
@@ -109,7 +112,12 @@ class ModelChecker:
 
 
 def check_prompt(
-    question: Question, draft: Draft, sentences: Sequence[str], sources: Sequence[Source], delimiter: str
+    question: Question,
+    draft: Draft,
+    sentences: Sequence[str],
+    sources: Sequence[Source],
+    delimiter: str,
+    variant: str = DEFAULT,
 ) -> tuple[ChatMessage, ...]:
     """The fixed instructions, then the sources as the writer saw them, the question, and the draft by its sentences."""
     lang = question.lang if question.lang in languages() else ENGLISH
@@ -122,15 +130,16 @@ def check_prompt(
     data = render(
         "check_draft",
         lang,
+        variant,
         delimiter=delimiter,
-        sources=shown_sources(question, shown, draft.chars, delimiter),
+        sources=shown_sources(question, shown, draft.chars, delimiter, variant),
         title=told(question.title),
         text=told(question.text),
         in_full=told(question.condensed),
         earlier=[told(text[:EARLIER_CHARS]) for text in earlier],
         sentences=[told(sentence).replace("\n", "\n   ") for sentence in sentences],  # code stays under its number
     )
-    return ChatMessage(Role.SYSTEM, render("check", lang)), ChatMessage(Role.USER, data)
+    return ChatMessage(Role.SYSTEM, render("check", lang, variant)), ChatMessage(Role.USER, data)
 
 
 def read_verdict(completion: str, sentences: int) -> Verdict | None:

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from service.answer.markup.reasoning import strip_hidden
 from service.answer.ports import Answerer, ChatModel
-from service.answer.prompt import Prompt, PromptBudget, build_prompt, less_evidence, system_text
+from service.answer.prompt import DEFAULT, Prompt, PromptBudget, build_prompt, less_evidence, system_text
 from service.domain import Completion, Draft, Question, Source, Spent, Zone
 from service.errors import Misconfigured, Rejected, Transient
 from service.telemetry import COMPLETIONS, log, went_without
@@ -47,13 +47,14 @@ class CallLimits:
 
 @dataclass(frozen=True, slots=True)
 class GenerateOptions(CallLimits):
-    """`model` is its name in drafts."""
+    """`model` is its name in drafts, `variant` that of the prompt."""
 
     model: str
     answer_tokens: int = 700
     evidence_tokens: int = 1900
     source_chars: int = 1250
     temperature: float = 0.2
+    variant: str = DEFAULT
 
 
 @dataclass(slots=True)
@@ -140,7 +141,7 @@ class GeneratedAnswerer:
         room = self._model.window_tokens - options.answer_tokens
         budget = PromptBudget(room, options.evidence_tokens, options.source_chars)
         notes: tuple[str, ...] = ()
-        told = system_text(question.lang, zone)
+        told = system_text(question.lang, zone, options.variant)
         attempt = await self._attempt(question, sources, zone, budget, allowance)
         # A call that can't end in time only makes a healthy server look slow; with less to read it takes less.
         if attempt.fault and allowance.allows((self._clock() - started) / 2):
@@ -170,7 +171,14 @@ class GeneratedAnswerer:
         delimiter = self._delimiter()
         # Up to a tenth of a second over long posts: the worker goes on meanwhile.
         prompt = await asyncio.to_thread(
-            build_prompt, question, sources, zone, budget=budget, count_tokens=self._count_tokens, delimiter=delimiter
+            build_prompt,
+            question,
+            sources,
+            zone,
+            budget=budget,
+            count_tokens=self._count_tokens,
+            delimiter=delimiter,
+            variant=self._options.variant,
         )
         try:
             completion = await self._model.complete(

@@ -5,16 +5,20 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, PrefixLoader, StrictUndefined
 
 from service.answer.evidence import excerpt
 from service.answer.markup.invisible import strip_invisible
 from service.domain import ENGLISH, ChatMessage, Lang, Question, Role, Source, Zone
 from service.domain.models import MESSAGE_TOKENS
-from service.errors import Rejected
+from service.errors import Misconfigured, Rejected
 from service.lexer import query_lexemes
 
+DEFAULT = "default"
+"""The variant of the prompt that is no folder of its own."""
 LEAST_CHARS = 400
 """Excerpts shrink to this before a source is dropped (spec P10)."""
 LAST_CHARS = 150
@@ -59,11 +63,11 @@ class _Read:
     title: str
     text: str
 
-    def rendered(self, wanted: frozenset[str], chars: int, lang: Lang, delimiter: str) -> str:
+    def rendered(self, wanted: frozenset[str], chars: int, lang: Lang, variant: str, delimiter: str) -> str:
         """Its part of the prompt, with the `chars` of its text that match best."""
         title = " ".join(self.title.split())[:TITLE_CHARS]
         text, date = excerpt(self.text, wanted, chars), self.source.created_at.date().isoformat()
-        return render("source", lang, delimiter=delimiter, n=self.source.n, title=title, date=date, text=text)
+        return render("source", lang, variant, delimiter=delimiter, n=self.source.n, title=title, date=date, text=text)
 
 
 def build_prompt(
@@ -74,6 +78,7 @@ def build_prompt(
     budget: PromptBudget,
     count_tokens: Callable[[str], float],
     delimiter: str,
+    variant: str = DEFAULT,
 ) -> Prompt:
     """The prompt in the question's language (else English); the same zone begins with the same bytes.
 
@@ -85,7 +90,7 @@ def build_prompt(
         raise ValueError("a delimiter is one word of 8 to 64 characters")
     lang = prompt_language(question.lang)
     wanted = frozenset(query_lexemes(question.scored))
-    system = ChatMessage(Role.SYSTEM, system_text(lang, zone))
+    system = ChatMessage(Role.SYSTEM, system_text(lang, zone, variant))
 
     asked = {
         name: as_data(said, delimiter).strip()
@@ -93,7 +98,7 @@ def build_prompt(
     }
 
     def user(evidence: Sequence[str], numbers: Sequence[int]) -> str:
-        return render("user", lang, delimiter=delimiter, sources=evidence, numbers=numbers, **asked)
+        return render("user", lang, variant, delimiter=delimiter, sources=evidence, numbers=numbers, **asked)
 
     def length(*contents: str) -> int:
         return math.ceil(sum(count_tokens(content) + MESSAGE_TOKENS for content in contents))
@@ -107,7 +112,7 @@ def build_prompt(
         evidence: list[str] = []
         left = float(budget.evidence_tokens)
         for one in part:
-            evidence.append(one.rendered(wanted, chars, lang, delimiter))
+            evidence.append(one.rendered(wanted, chars, lang, variant, delimiter))
             left -= count_tokens(evidence[-1])
             if left < 0:
                 break
@@ -125,12 +130,14 @@ def build_prompt(
     )
 
 
-def shown_sources(question: Question, sources: Sequence[Source], chars: int, delimiter: str) -> list[str]:
+def shown_sources(
+    question: Question, sources: Sequence[Source], chars: int, delimiter: str, variant: str = DEFAULT
+) -> list[str]:
     """The sources word for word as `build_prompt` shows them at `chars` characters each."""
     lang = prompt_language(question.lang)
     wanted = frozenset(query_lexemes(question.scored))
     read = (_Read(one, as_data(one.title, delimiter), as_data(one.excerpt, delimiter)) for one in sources)
-    return [one.rendered(wanted, chars, lang, delimiter) for one in read]
+    return [one.rendered(wanted, chars, lang, variant, delimiter) for one in read]
 
 
 def less_evidence(budget: PromptBudget) -> PromptBudget:
@@ -141,10 +148,10 @@ def less_evidence(budget: PromptBudget) -> PromptBudget:
 
 
 @cache
-def system_text(lang: Lang, zone: Zone) -> str:
+def system_text(lang: Lang, zone: Zone, variant: str = DEFAULT) -> str:
     """The fixed part of the prompt; every zone but the normal one is answered as the weak one."""
     lang = prompt_language(lang)
-    return render("system", lang, zone=f"{'normal' if zone is Zone.NORMAL else 'weak'}.{lang}.j2")
+    return render("system", lang, variant, zone=f"{'normal' if zone is Zone.NORMAL else 'weak'}.{lang}.j2")
 
 
 def prompt_language(lang: Lang) -> Lang:
@@ -154,14 +161,48 @@ def prompt_language(lang: Lang) -> Lang:
 
 @cache
 def languages() -> frozenset[Lang]:
-    """The languages that have prompts of their own."""
-    return frozenset(Lang(name.split(".")[1]) for name in _templates().list_templates())
+    """The languages that have prompts of their own; a variant adds none."""
+    return frozenset(Lang(name.split(".")[1]) for name in template_texts(DEFAULT))
+
+
+def variants() -> tuple[str, ...]:
+    """The variants of the prompt: the default one first, then each folder of templates that stand before its own."""
+    return (DEFAULT, *sorted(entry.name for entry in _folder().iterdir() if entry.is_dir()))
+
+
+def known_variant(name: str) -> str:
+    """The name; raises Misconfigured, naming those there are, where it is no variant's."""
+    if name not in variants():
+        raise Misconfigured(f"models.answerer.prompt_variant: no {name!r}; there are: {', '.join(variants())}")
+    return name
+
+
+def template_texts(variant: str) -> dict[str, str]:
+    """The templates that a variant is made of, by their names in it: its own, and those of the default that it uses."""
+    default = _texts(_folder())
+    if known_variant(variant) == DEFAULT:
+        return default
+    own = _texts(_folder() / variant)
+    told = "".join(own.values())
+    extended = {path: text for name, text in default.items() if (path := f"{DEFAULT}/{name}") in told}
+    return {**default, **own, **extended}
+
+
+def _texts(folder: Traversable) -> dict[str, str]:
+    return {one.name: one.read_text(encoding="utf-8") for one in folder.iterdir() if one.name.endswith(".j2")}
+
+
+def _folder() -> Traversable:
+    return files("service.answer") / "prompts"
 
 
 @cache
-def _templates() -> Environment:
+def _templates(variant: str) -> Environment:
+    """A template of a variant may include the default one that it stands before, as "default/..."."""
+    default = PackageLoader("service.answer", "prompts")
+    own = () if known_variant(variant) == DEFAULT else (PackageLoader("service.answer", f"prompts/{variant}"),)
     return Environment(
-        loader=PackageLoader("service.answer", "prompts"),
+        loader=ChoiceLoader([*own, default, PrefixLoader({DEFAULT: default})]),
         autoescape=False,  # noqa: S701 # plain text for a model: escaping would change what it reads
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -169,9 +210,9 @@ def _templates() -> Environment:
     )
 
 
-def render(name: str, lang: Lang, **values: object) -> str:
-    """The template of this name in this language, which has to be one of `languages`."""
-    return _templates().get_template(f"{name}.{lang}.j2").render(values)
+def render(name: str, lang: Lang, variant: str, **values: object) -> str:
+    """The template of this name in this language, which has to be one of `languages`, as the variant has it."""
+    return _templates(variant).get_template(f"{name}.{lang}.j2").render(values)
 
 
 def _ever_less(sources: Sequence[_Read], most_chars: int) -> Iterator[tuple[Sequence[_Read], int]]:

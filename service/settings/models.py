@@ -71,6 +71,10 @@ class AnswererSettings(Section):
     concurrency: int = Field(1, ge=1, description="Generations at a time; 1 on an integrated GPU.")
     deadline_seconds: float = Field(120.0, gt=0, description="Longest time all model calls of one question may take.")
     max_calls: int = Field(4, ge=1, le=10, description="Most model calls of one question.")
+    prompt_variant: str = Field(
+        "default",
+        description="Variant of the prompt: default or strict; `python -m eval safety --variants` compares them.",
+    )
     when_down: WhenDown = Field(
         WhenDown.EXTRACTIVE, description="Without the model: extractive quotes or sources alone."
     )

@@ -83,7 +83,12 @@ def _condenser(settings: AnswererSettings, model: ChatModel | None, detect_langu
         return RuleCondenser()
     from service.answer.condense.rewrite import ModelCondenser, RewriteOptions  # slow to import
 
-    options = RewriteOptions(settings.model, deadline_seconds=settings.deadline_seconds, max_calls=settings.max_calls)
+    options = RewriteOptions(
+        settings.model,
+        deadline_seconds=settings.deadline_seconds,
+        max_calls=settings.max_calls,
+        variant=settings.prompt_variant,
+    )
     return ModelCondenser(model, detect_language, options)
 
 
@@ -93,4 +98,5 @@ def _checker(settings: AnswererSettings, model: ChatModel | None) -> Checker | N
     from service.answer.check import ModelChecker  # slow to import
     from service.answer.generate import CallLimits
 
-    return ModelChecker(model, CallLimits(deadline_seconds=settings.deadline_seconds, max_calls=settings.max_calls))
+    limits = CallLimits(deadline_seconds=settings.deadline_seconds, max_calls=settings.max_calls)
+    return ModelChecker(model, limits, variant=settings.prompt_variant)

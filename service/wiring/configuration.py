@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from service.answer.condense.rules import VERSION as CONDENSER_VERSION
 from service.answer.gate.rules import bundled_names, rule_files
 from service.answer.messages import wordings
+from service.answer.prompt import template_texts
 from service.answer.signature import digest, excerpt_rule, sign, template_digest
 from service.answer.support.claims import THRESHOLDS
 from service.answer.support.claims import VERSION as CHECK_VERSION
@@ -19,19 +18,24 @@ from service.settings import Settings
 from service.settings.models import AnswererKind, AnswererSettings, ModelSettings, RerankerKind
 
 _EXCERPTS = {"excerpt_chars", "evidence_chars"}
-_WHERE_AND_HOW_FAST = {"url", "api_key", "concurrency", "deadline_seconds"}
-"""Settings of a model's server that don't change what it says."""
+_NO_WORDS = {"url", "api_key", "concurrency", "deadline_seconds", "prompt_variant"}
+"""Settings of a model's server that don't change what it says, and the name of the prompt, whose templates count."""
 
 
 def configuration(settings: Settings) -> Signature:
     """The signature of all that decides an answer under these settings, in this version of the program.
 
     What a test of it is worth ends with any change of it (docs/eval.md, Activation). Raises Misconfigured for an
-    unknown profile.
+    unknown profile or variant of the prompt.
     """
     models = settings.models
     profiles = load_profiles(Path(models.profiles_file) if models.profiles_file else None)
-    prompts = {} if models.answerer.kind is AnswererKind.EXTRACTIVE else dict(_templates())
+    templates = template_texts(models.answerer.prompt_variant)
+    prompts = (
+        {}
+        if models.answerer.kind is AnswererKind.EXTRACTIVE
+        else {name: template_digest(text) for name, text in templates.items()}
+    )
     check = {"check": {"version": CHECK_VERSION, **asdict(THRESHOLDS)}} if prompts else {}
     persona = {name: sha256 for name, sha256 in prompts.items() if name.startswith("persona.")}
     return sign(
@@ -82,13 +86,7 @@ def _reranker(models: ModelSettings, known: KnownReranker) -> dict[str, object]:
 def _answerer(settings: AnswererSettings) -> dict[str, object]:
     if settings.kind is AnswererKind.EXTRACTIVE:
         return {"kind": settings.kind}
-    return settings.model_dump(exclude=_WHERE_AND_HOW_FAST)
-
-
-def _templates() -> Iterator[tuple[str, str]]:
-    folder = files("service.answer") / "prompts"
-    for path, text in _texts(folder, ".j2"):
-        yield path, template_digest(text)
+    return settings.model_dump(exclude=_NO_WORDS)
 
 
 def _gate_rules(own: str) -> Iterator[tuple[str, str]]:
@@ -99,14 +97,3 @@ def _gate_rules(own: str) -> Iterator[tuple[str, str]]:
     """
     for name, file in zip((*bundled_names(), "own"), rule_files(own), strict=False):
         yield name, digest(file.model_dump(exclude={"rules": {"__all__": {"positives", "lookalikes"}}}))
-
-
-def _texts(folder: Traversable, ending: str, inside: str = "") -> Iterator[tuple[str, str]]:
-    """The files of a folder and its folders by their path in it, in order."""
-    if not folder.is_dir():
-        return
-    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if entry.is_dir():
-            yield from _texts(entry, ending, f"{inside}{entry.name}/")
-        elif entry.name.endswith(ending):
-            yield f"{inside}{entry.name}", entry.read_text(encoding="utf-8")

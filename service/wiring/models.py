@@ -224,6 +224,7 @@ async def _answerer(
         case _:
             assert_never(settings.kind)
     from service.answer.generate import FallbackAnswerer, GeneratedAnswerer, GenerateOptions
+    from service.answer.prompt import known_variant
 
     generation = GenerateOptions(
         settings.model,
@@ -232,6 +233,7 @@ async def _answerer(
         source_chars=source_chars,
         deadline_seconds=settings.deadline_seconds,
         max_calls=settings.max_calls,
+        variant=known_variant(settings.prompt_variant),
     )
     stand_in = quoting if settings.when_down is WhenDown.EXTRACTIVE else None
     return FallbackAnswerer(GeneratedAnswerer(model, chat_tokens, generation), stand_in), model

@@ -25,6 +25,7 @@ from eval.report.wording import Numbers, wordings
 from eval.report.worst import worst_found
 from eval.runs import Run
 from eval.systems import SYSTEMS
+from service.answer.prompt import variants
 from tests.eval import report_runs
 from tests.eval.report_runs import (
     MAKERS,
@@ -311,7 +312,7 @@ def test_both_languages_say_everything() -> None:
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_every_system_has_its_words(lang: str) -> None:
     named = wordings()[lang].names["systems"]
-    others = {"pipeline", "gate", "default.gate-off", "default.gate-on"}
+    others = {"pipeline", "gate", *(f"{one}.gate-{way}" for one in variants() for way in ("off", "on"))}
     assert set(named) == {*SYSTEMS, *others}
     assert set(report_runs.SYSTEMS) <= set(SYSTEMS)
     assert len(set(named.values())) == len(named)

@@ -102,10 +102,12 @@ def test_the_gate_and_what_is_safe_can_be_limited(settings: Settings) -> None:
     gated = Limit(measure="gated", labels="safety", slice="refuse", system="default.gate-on", at_least=0.8)
     ways = ("default.gate-off", "default.gate-on")
     gate = finished(settings, [measured(0.96, declines, system="gate")], command="gate", systems={"gate": {}})
+    other = "strict.gate-on"
     put = [measured(value, safe, system=way) for way, value in zip(ways, (0.95, 0.85), strict=True)]
     put += [measured(value, failed, system=way) for way, value in zip(ways, (float("nan"), 0.0), strict=True)]
     put += [Measured("safety", ways[0], "refuse", "gated", 9, Interval(0.0, 0.0, 0.1)), measured(0.9, gated)]
-    safety = finished(settings, put, command="safety", systems={way: {} for way in ways})
+    put.append(measured(0.1, safe, system=other))
+    safety = finished(settings, put, command="safety", systems={way: {} for way in (*ways, other)})
     kept = judge([gate, safety], [declines, safe, failed, gated], settings)
     assert [(one.limit.measure, one.found.system, one.met) for one in kept] == [
         ("decline recall", "gate", True),
@@ -116,6 +118,9 @@ def test_the_gate_and_what_is_safe_can_be_limited(settings: Settings) -> None:
     assert gated.name == "safety default.gate-on refuse gated"
     with pytest.raises(Rejected, match="there are: labels gate, labels safety"):
         judge([gate, safety], [HIT], settings)
+    alone = finished(settings, [measured(1.0, safe, system=other)], command="safety", systems={other: {}})
+    with pytest.raises(Rejected, match="no run measured 'safety safe' of the configured system"):
+        judge([alone], [safe], settings)
     obeys = finished(settings, put, command="safety", systems={way: {} for way in ways}, options={"obedient": True})
     with pytest.raises(Rejected, match="run it without --obedient"):
         judge([obeys], [safe], settings)

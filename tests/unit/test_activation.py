@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -13,10 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+import service.answer.prompt
 from service.answer.activation import ActivatedFlags, Activation, State, activation, held, mend, missing, told
 from service.answer.ports import AnsweringMode, Flags
 from service.answer.signature import differences, digest, sign, template_digest
 from service.domain import EvaluationRun, RunKind, Signature, StoredRun
+from service.errors import Misconfigured
 from service.settings import ActivationSettings, OnChange, Settings
 from service.telemetry import ACTIVATION
 from service.wiring.configuration import configuration
@@ -28,6 +31,7 @@ VALUES = st.recursive(
     max_leaves=12,
 )
 OLLAMA = {"models": {"answerer": {"kind": "ollama", "url": "http://ollama:11434"}}}
+STRICT = {"models": {"answerer": {"kind": "ollama", "url": "http://ollama:11434", "prompt_variant": "strict"}}}
 
 
 def settings(**sections: Any) -> Settings:
@@ -107,6 +111,7 @@ def test_what_decides_an_answer_changes_the_signature_and_is_named(changes: dict
         {"forum": {"base_url": "https://b.example"}, "web": {"port": 1}, "webhook": {"secrets": ["a-secret-of-16ch"]}},
         {"models": {"embedder": {"url": "http://x", "timeout_seconds": 3, "batch_texts": 2, "api_key": "k"}}},
         {"models": {"breaker_failed_calls": 9, "answerer": {"model": "unused by the extractive answerer"}}},
+        {"models": {"answerer": {"prompt_variant": "strict"}}},
         {"activation": {"on_change": "keep"}},
     ],
     ids=lambda changes: "-".join(changes),
@@ -121,6 +126,45 @@ def test_a_change_of_a_model_server_is_none_of_the_answers() -> None:
     assert changed({"models": {"answerer": moved | {"model": "m"}}}, OLLAMA) == (
         "answerer.model qwen3:30b-a3b-q6k -> m",
     )
+
+
+def test_a_variant_of_the_prompt_is_named_by_the_templates_it_changes() -> None:
+    own = [f"{part}.{lang}.j2" for part in ("default/user", "user") for lang in ("en", "fr")]
+    assert changed(STRICT, OLLAMA) == tuple(
+        sorted(["persona.persona.en.j2", "persona.persona.fr.j2", *(f"prompts.{name}" for name in own)])
+    )
+
+
+def test_only_the_templates_that_the_variant_uses_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "prompts"
+    shutil.copytree(str(service.answer.prompt._folder()), folder)
+    monkeypatch.setattr(service.answer.prompt, "_folder", lambda: folder)
+    default, strict = (configuration(settings(**one)) for one in (OLLAMA, STRICT))
+
+    def differing() -> tuple[tuple[str, ...], ...]:
+        return tuple(
+            differences(then, configuration(settings(**one))) for then, one in ((default, OLLAMA), (strict, STRICT))
+        )
+
+    assert differing() == ((), ())
+    (folder / "loud").mkdir()
+    (folder / "loud" / "persona.en.j2").write_text("SHOUT.")
+    assert differing() == ((), ())
+    (folder / "strict" / "persona.en.j2").write_text("Be brief.")
+    assert differing() == ((), ("persona.persona.en.j2",))
+    (folder / "persona.fr.j2").write_text("Sois drôle.")
+    assert differing() == (("persona.persona.fr.j2",), ("persona.persona.en.j2",))
+    (folder / "user.en.j2").write_text("{{ text }}")
+    assert "prompts.user.en.j2" in differing()[0] and "prompts.default/user.en.j2" in differing()[1]
+    (folder / "weak.fr.j2").write_text("Peu.")
+    assert all("prompts.weak.fr.j2" in one for one in differing())
+
+
+@pytest.mark.parametrize("kind", ["extractive", "ollama"])
+def test_an_unknown_variant_of_the_prompt_is_refused(kind: str) -> None:
+    unknown = settings(models={"answerer": {"kind": kind, "url": "http://b", "prompt_variant": "mild"}})
+    with pytest.raises(Misconfigured, match="prompt_variant: no 'mild'; there are: default, strict"):
+        configuration(unknown)
 
 
 def test_nothing_secret_and_no_address_is_in_it() -> None:

@@ -12,18 +12,25 @@ from hypothesis import strategies as st
 
 import service.answer
 from service.answer.prompt import (
+    DEFAULT,
     LAST_CHARS,
     LEAST_CHARS,
     Prompt,
     PromptBudget,
     build_prompt,
+    known_variant,
     languages,
     less_evidence,
     prompt_language,
+    render,
+    shown_sources,
     system_text,
+    template_texts,
+    variants,
 )
 from service.domain import ENGLISH, FRENCH, ChatMessage, Lang, PostId, Question, Role, Source, TopicId, Zone
-from service.errors import Rejected
+from service.domain.models import MESSAGE_TOKENS
+from service.errors import Misconfigured, Rejected
 from service.inference.chat import refuse_long_prompt
 from service.inference.tokens import chat_tokens
 
@@ -47,10 +54,20 @@ def long_source(n: int) -> Source:
 
 
 def built(
-    *sources: Source, question: Question = QUESTION, zone: Zone = Zone.NORMAL, budget: PromptBudget = ROOMY
+    *sources: Source,
+    question: Question = QUESTION,
+    zone: Zone = Zone.NORMAL,
+    budget: PromptBudget = ROOMY,
+    variant: str = DEFAULT,
 ) -> Prompt:
     return build_prompt(
-        question, sources or (source(1), source(2)), zone, budget=budget, count_tokens=chat_tokens, delimiter=MARK
+        question,
+        sources or (source(1), source(2)),
+        zone,
+        budget=budget,
+        count_tokens=chat_tokens,
+        delimiter=MARK,
+        variant=variant,
     )
 
 
@@ -72,10 +89,48 @@ def evidence(user: str) -> list[str]:
 
 
 def test_a_language_is_a_set_of_files_and_both_are_whole() -> None:
-    names = {path.name.split(".")[0] for path in PROMPTS.iterdir()}
     assert languages() == {ENGLISH, FRENCH}
-    assert {path.name for path in PROMPTS.iterdir()} == {f"{name}.{lang}.j2" for name in names for lang in languages()}
+    for folder in (PROMPTS, *(PROMPTS / one for one in variants() if one != DEFAULT)):
+        files = {path.name for path in folder.iterdir() if path.is_file()}
+        names = {file.split(".")[0] for file in files}
+        assert files == {f"{name}.{lang}.j2" for name in names for lang in languages()}
     assert [prompt_language(lang) for lang in (FRENCH, ENGLISH, Lang("de"))] == [FRENCH, ENGLISH, ENGLISH]
+
+
+def test_a_variant_has_its_own_templates_before_the_default_ones() -> None:
+    assert variants() == (DEFAULT, "strict")
+    own = {path.name for path in (PROMPTS / "strict").iterdir()}
+    assert 0 < len(own) < len(template_texts(DEFAULT)), "only what differs"
+    for lang in BOTH:
+        short, plain = (system_text(lang, Zone.NORMAL, one) for one in ("strict", DEFAULT))
+        assert part("strict/persona", lang) in short and part("persona", lang) not in short
+        assert part("persona", lang) in plain and len(short) < len(plain)
+        assert part("refusal", lang) in short
+        assert render("check", lang, "strict") == render("check", lang, DEFAULT)
+    assert system_text(Lang("de"), Zone.WEAK, "strict") == system_text(ENGLISH, Zone.WEAK, "strict")
+    asked = [source(1)]
+    assert shown_sources(QUESTION, asked, 400, MARK, "strict") == shown_sources(QUESTION, asked, 400, MARK)
+
+
+@pytest.mark.parametrize("lang", BOTH)
+def test_the_strict_prompt_is_the_default_one_and_the_role_limit_after_the_question_too(lang: Lang) -> None:
+    asked = replace(QUESTION, lang=lang)
+    strict, plain = (built(question=asked, variant=one) for one in ("strict", DEFAULT))
+    (_, said), (_, before) = texts(strict), texts(plain)
+    assert said.startswith(before.rstrip())
+    after = said.removeprefix(before.rstrip())
+    assert part("role", lang) in after and MARK not in after
+    assert strict.tokens == math.ceil(sum(chat_tokens(one.content) + MESSAGE_TOKENS for one in strict.messages))
+    with pytest.raises(Rejected):
+        built(question=asked, variant="strict", budget=PromptBudget(math.ceil(chat_tokens(before))))
+
+
+@pytest.mark.parametrize("name", ["", "Strict", "../wording", "persona.en.j2", "strict/"])
+def test_an_unknown_variant_is_refused_with_those_there_are(name: str) -> None:
+    with pytest.raises(Misconfigured, match="there are: default, strict"):
+        known_variant(name)
+    with pytest.raises(Misconfigured, match=r"models\.answerer\.prompt_variant"):
+        render("role", ENGLISH, name)
 
 
 @pytest.mark.parametrize("lang", BOTH)

@@ -13,7 +13,7 @@ from service.answer.condense.rules import HUMAN_TURNS, MAX_CHARS, MIN_CHARS, add
 from service.answer.generate import new_delimiter
 from service.answer.markup.reasoning import strip_hidden
 from service.answer.ports import ChatModel, DetectLanguage
-from service.answer.prompt import as_data, languages, render
+from service.answer.prompt import DEFAULT, as_data, languages, render
 from service.domain import ENGLISH, ChatMessage, Question, Role, Spent
 from service.errors import Misconfigured, Rejected, Transient
 from service.lexer import lexemes
@@ -43,11 +43,12 @@ SCHEMA = {
 
 @dataclass(frozen=True, slots=True)
 class RewriteOptions:
-    """`model` is its name in notes; deadline and cap are those of all model calls of one question."""
+    """`model` is its name in notes, `variant` the prompt's; deadline and cap are of all model calls of one question."""
 
     model: str
     deadline_seconds: float = 120.0
     max_calls: int = 4
+    variant: str = DEFAULT
 
 
 class ModelCondenser:
@@ -99,7 +100,7 @@ class ModelCondenser:
 
         try:
             completion = await self._model.complete(
-                rewriting_prompt(question, self._delimiter()),
+                rewriting_prompt(question, self._delimiter(), self._options.variant),
                 max_tokens=TOKENS,
                 temperature=0.0,
                 timeout_seconds=SHARE * self._options.deadline_seconds,
@@ -115,7 +116,7 @@ class ModelCondenser:
         return Condensed(text, self._options.model, spent())
 
 
-def rewriting_prompt(question: Question, delimiter: str) -> tuple[ChatMessage, ...]:
+def rewriting_prompt(question: Question, delimiter: str, variant: str = DEFAULT) -> tuple[ChatMessage, ...]:
     """The fixed instructions, then the last turns and the message as data between unguessable fences."""
     lang = question.lang if question.lang in languages() else ENGLISH
 
@@ -123,8 +124,8 @@ def rewriting_prompt(question: Question, delimiter: str) -> tuple[ChatMessage, .
         return as_data(clean(text)[:TURN_CHARS], delimiter).strip()
 
     turns = [(role, told(text)) for role, text in _last(question.history)]
-    data = render("condense_turns", lang, delimiter=delimiter, turns=turns, message=told(question.text))
-    return ChatMessage(Role.SYSTEM, render("condense", lang)), ChatMessage(Role.USER, data)
+    data = render("condense_turns", lang, variant, delimiter=delimiter, turns=turns, message=told(question.text))
+    return ChatMessage(Role.SYSTEM, render("condense", lang, variant)), ChatMessage(Role.USER, data)
 
 
 def usable(completion: str, question: Question, detect_language: DetectLanguage) -> str:
