@@ -10,7 +10,7 @@ from typing import Any
 from service.errors import Rejected
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 460, 300, 62, 44, 48
-COLOURS = {"hnsw_halfvec": "#1b6ca8", "hnsw_binary": "#c2571a", "exact scan": "#444444", "numpy": "#8a8a8a"}
+COLOURS = {"hnsw_halfvec": "#1b6ca8", "hnsw_binary": "#c2571a", "exact scan": "#444444", "numpy": "#6b6b6b"}
 """Dark enough on white, and told apart by their dashes too."""
 DASHES = {"hnsw_halfvec": "none", "hnsw_binary": "6 3", "exact scan": "2 3", "numpy": "1 4"}
 
@@ -82,7 +82,7 @@ def _panel(
         up = (log10(y) - log10(y_low)) / (log10(y_high) - log10(y_low)) if log_y else (y - y_low) / (y_high - y_low)
         return left + LEFT + along * inner_width, TOP + (1 - up) * inner_height
 
-    parts = [f'<text x="{left + LEFT}" y="34" fill="#333333">{escape(title)}</text>']
+    parts = [f'<text x="{left + LEFT + 12}" y="34" fill="#333333">{escape(title)}</text>']
     for tick in _ticks(x_low, x_high):
         x, y = place(tick, y_low)
         parts.append(_line((x, TOP), (x, y), "#dddddd") + _text(x, y + 14, f"{tick:,g}", "middle"))
@@ -91,14 +91,14 @@ def _panel(
         label = f"{tick:,g}" if log_y else f"{tick:.3f}"
         parts.append(_line((x, y), (x + inner_width, y), "#dddddd") + _text(x - 5, y + 4, label, "end"))
     parts.append(_text(left + LEFT + inner_width / 2, HEIGHT - 14, x_name, "middle"))
-    parts.append(_text(left + 6, TOP - 6, y_name, "start"))
-    for kind, line in lines.items():
+    parts.append(_text(left + LEFT - 5, 34, y_name, "end"))
+    for number, (kind, line) in enumerate(lines.items()):
         placed = [place(*point) for point in line]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in placed)
         style = f'stroke="{COLOURS[kind]}" stroke-dasharray="{DASHES[kind]}"'
         parts.append(f'<polyline points="{path}" fill="none" stroke-width="1.5" {style}/>')
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{COLOURS[kind]}"/>' for x, y in placed]
-        parts.append(_text(placed[-1][0] + 6, placed[-1][1] + 4, kind, "start", COLOURS[kind]))
+        parts.append(_text(left + WIDTH - 88, TOP + 10 + 16 * number, kind, "start", COLOURS[kind]))
     return "".join(parts)
 
 
