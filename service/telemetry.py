@@ -12,7 +12,8 @@ from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 
 from service.errors import ArianeError, Misconfigured, kind_of
 
-disable_created_metrics()  # else every counter and histogram has a second series, which nobody reads
+# Else every counter and histogram has a second series, which nobody reads.
+disable_created_metrics()  # type: ignore[no-untyped-call]  # prometheus_client leaves it untyped
 
 DELIVERIES = Counter("ariane_webhook_deliveries", "Webhook deliveries by event and result.", ["event", "result"])
 WEBHOOK_SECONDS = Histogram(
@@ -41,7 +42,9 @@ TRUNCATED = Counter(
 )
 UNEMBEDDABLE = Counter("ariane_unembeddable_passages", "Passages that the model fails on, left without a vector.")
 DRIFT_FOUND = Counter("ariane_drift_found", "Differences between index and forum that were found, by kind.", ["kind"])
-DRIFT_MENDED = Counter("ariane_drift_mended", "Differences between index and forum that were mended, by kind.", ["kind"])
+DRIFT_MENDED = Counter(
+    "ariane_drift_mended", "Differences between index and forum that were mended, by kind.", ["kind"]
+)
 JOBS = Counter("ariane_jobs", "Jobs by task and result.", ["task", "result"])
 RESCUED = Counter("ariane_rescued_jobs", "Jobs taken back from workers that stopped beating.")
 WORKER_RESTARTS = Counter("ariane_worker_restarts", "Times the job loop was started again after a fault.")

@@ -19,7 +19,7 @@ from service.answer.ports import (
 from service.answer.private import MessageForum
 from service.answer.reply import CONFLICT, adopted, deliver, look_again
 from service.answer.trigger import Bot
-from service.domain import Lang, Posted, PostId, SkipReason
+from service.domain import Lang, Posted, PostId, Skipped, SkipReason
 from service.errors import Misconfigured, Rejected, Transient
 from service.telemetry import OUTCOMES, log
 
@@ -108,7 +108,8 @@ async def _post(deed: Deed, answered: AnsweredPost, deps: Decided, now: datetime
         await deps.deeds.posted(deed, outcome, number, now=now)
         OUTCOMES.labels("posted", outcome.result).inc()
     else:
-        await deps.deeds.refused(deed, outcome.reason, now=now)
+        why = outcome.reason if isinstance(outcome, Skipped) else SkipReason.ANSWERING_OFF
+        await deps.deeds.refused(deed, why, now=now)
 
 
 async def _edit(deed: Deed, reply: PostId, raw: str, deps: Decided, now: datetime) -> None:

@@ -81,7 +81,7 @@ async def mend_posts(at: Reconciler, report: Report, page: PostPage, above: Post
 
 async def mend_topics(at: Reconciler, report: Report, number: int, *, created: bool) -> bool:
     """Compare one page of topics, by creation or by activity; whether others follow."""
-    page = await (at.forum.createdmend_topics(number) if created else at.forum.activemend_topics(number))
+    page = await (at.forum.created_topics(number) if created else at.forum.active_topics(number))
     listed = [one.topic for one in page.topics]
 
     async def differences() -> list[Difference]:

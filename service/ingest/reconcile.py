@@ -106,7 +106,7 @@ async def _mentions(at: Reconciler, report: Report, now: datetime) -> None:
 async def _doubtful(at: Reconciler, report: Report, *, limit: int | None) -> None:
     """Read topics again that may have opened with their category, or closed without leaving a trace in the lists."""
     began = await at.indexer.corpus.now()
-    while topics := await at.state.doubtfulmend_topics(limit or WINDOW, stored_before=began):
+    while topics := await at.state.doubtful_topics(limit or WINDOW, stored_before=began):
         before = await at.state.topics(topics)
         for topic_id in topics:
             await refresh_topic(topic_id, at.indexer)

@@ -21,8 +21,10 @@ from service.simulator.waiting import is_waiting
 
 PER_PAGE = 40
 NOTHING: Mapping[str, str] = {}
-TOPIC_DEEDS = (Deed.RETITLE, Deed.TAG, Deed.RECATEGORISE, Deed.MERGE, Deed.UNLIST, Deed.LIST)
-TOPIC_DEEDS += (Deed.CLOSE, Deed.OPEN, Deed.ARCHIVE, Deed.UNARCHIVE)
+TOPIC_DEEDS = (
+    *(Deed.RETITLE, Deed.TAG, Deed.RECATEGORISE, Deed.MERGE, Deed.UNLIST, Deed.LIST),
+    *(Deed.CLOSE, Deed.OPEN, Deed.ARCHIVE, Deed.UNARCHIVE),
+)
 Here = Annotated[Room, Depends(room)]
 router = APIRouter(dependencies=[Depends(local_only), Depends(same_site)], include_in_schema=False)
 _TEMPLATES = Environment(

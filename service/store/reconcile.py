@@ -89,9 +89,9 @@ class ReconcileStore:
                 terms[post_id][lexeme] = tf
         return {
             post_id: StoredPost(
-                post_id, *place, body, terms.get(post_id, {}), None if made_of is None else bytes(made_of)
+                post_id, topic_id, number, refusal, body, terms.get(post_id, {}), made_of and bytes(made_of)
             )
-            for post_id, *place, body, made_of in rows
+            for post_id, topic_id, number, refusal, body, made_of in rows
         }
 
     async def topics(self, topic_ids: Collection[TopicId]) -> dict[TopicId, Topic]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from service.demo.processes import Children
-from service.simulator.switches import Fault
+from service.simulator.switches import Fault, Switch
 from service.store.pool import connection
 from tests.e2e.loop import QUESTION, Loop, whole_loop
 from tests.e2e.processes import start_worker, until_idle, until_met
@@ -95,7 +95,7 @@ async def test_a_worker_killed_around_the_post_leaves_one_reply(loop: Loop, tmp_
     loop.room.desk.limits = replace(loop.room.desk.limits, memo_seconds=0, unique_post_minutes=0)
     on, replies = loop.room.switches.turn_on, f"/posts/{post['id']}/replies"
     if moment == "before":
-        held = (on(Fault.SLOW, method="GET", path=replies, times=1, seconds=3),)
+        held: tuple[Switch, ...] = (on(Fault.SLOW, method="GET", path=replies, times=1, seconds=3),)
     else:  # the answer to the post is lost, and the look for it takes long
         on(Fault.SLOW, method="GET", path=replies, times=1, seconds=0)
         lost = on(Fault.LOST, method="POST", path="/posts.json", times=1)
