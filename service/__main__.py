@@ -14,6 +14,8 @@ COMMANDS = {
     "profiles": "Embedding profiles, and which one answers.",
     "flags": "The switches, and who turned them.",
     "members": "Members who are not to be quoted.",
+    "export": "All that is kept of a member.",
+    "erase": "Forget all that is kept of a member.",
     "signin-link": "A link that signs in to the moderators' pages once.",
     "ask": "One question against the index; nothing is posted.",
     "doctor": "What is wrong with this installation, and how to mend it.",

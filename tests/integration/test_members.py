@@ -1,18 +1,23 @@
-"""Members: those who are not to be quoted leave the index at once, and come back when they opt in."""
+"""Members: who is not to be quoted leaves the index at once; what is kept of one is handed out, and erased."""
 
 import asyncio
+import json
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 
+from service.__main__ import ariane
 from service.answer.ports import FixedReply
-from service.domain import Posted, PostId, Result, Source, Trace, UserId
+from service.domain import Post, Posted, PostId, Result, Source, Trace, UserId
 from service.errors import Rejected
 from service.ingest.eligibility import IndexRules
 from service.store.alerts import AlertStore
 from service.store.corpus import CorpusStore
+from service.store.inbox import InboxStore, NewDelivery
 from service.store.ledger import LedgerStore
 from service.store.members import Account, MemberStore
+from service.store.personal import PERSONAL, erase, export
 from service.store.pool import Pool
 from service.store.traces import TraceStore
 from service.store.withdrawn import sweep
@@ -42,14 +47,14 @@ async def opt_in(pool: Pool, *accounts: Account) -> int:
     return await MemberStore(pool).opt_in(accounts or [INES], by="Zoé", reason="he asked", now=later(1))
 
 
-async def answered(pool: Pool, asking: PostId, *, cited: PostId) -> None:
+async def answered(pool: Pool, asking: Post, *, cited: PostId) -> None:
     """An answer to that post, which cites the other one."""
     ledger = LedgerStore(pool)
-    await ledger.claim(replace(POST, id=asking), now=NOON)
+    await ledger.claim(asking, now=NOON)
     source = Source(1, cited, TOPIC.id, 1, "Title", "slug", "red words", "ines", NOON, None, None)
     trace = Trace(asked="why red?", queries=["red"], sources=(source,), draft="red words")
-    await ledger.fix_reply(asking, FixedReply("It is red.", Result.ANSWERED, (cited,)), trace)
-    await ledger.finish(asking, Posted(Result.ANSWERED, PostId(900)), None, reply_post_number=9, now=NOON)
+    await ledger.fix_reply(asking.id, FixedReply("It is red.", Result.ANSWERED, (cited,)), trace)
+    await ledger.finish(asking.id, Posted(Result.ANSWERED, PostId(900)), None, reply_post_number=9, now=NOON)
 
 
 async def refusals(pool: Pool) -> dict[int, str | None]:
@@ -59,7 +64,7 @@ async def refusals(pool: Pool) -> dict[int, str | None]:
 async def test_his_posts_leave_the_index_at_once_and_what_cites_them_is_flagged(
     pool: Pool, corpus: CorpusStore
 ) -> None:
-    await answered(pool, BY_PAUL.id, cited=POST.id)
+    await answered(pool, BY_PAUL, cited=POST.id)
     assert await opt_out(pool) == 2
     assert await refusals(pool) == {POST.id: "opted_out", BY_PAUL.id: None, ASKED_BY_INES.id: "opted_out"}
     assert await rows(pool, "SELECT post_id FROM public_posts") == [(BY_PAUL.id,)]
@@ -73,7 +78,7 @@ async def test_his_posts_leave_the_index_at_once_and_what_cites_them_is_flagged(
 
 
 async def test_what_he_asked_keeps_its_answer(pool: Pool, corpus: CorpusStore) -> None:
-    await answered(pool, ASKED_BY_INES.id, cited=BY_PAUL.id)
+    await answered(pool, ASKED_BY_INES, cited=BY_PAUL.id)
     await opt_out(pool)
     await corpus.put_posts([indexed(ASKED_BY_INES, "asks")], read_at=await corpus.now())
     await rows(pool, "UPDATE answers SET finished_at = now() RETURNING 1")
@@ -84,7 +89,7 @@ async def test_what_he_asked_keeps_its_answer(pool: Pool, corpus: CorpusStore) -
 
 
 async def test_what_he_asked_goes_with_its_topic(pool: Pool, corpus: CorpusStore) -> None:
-    await answered(pool, ASKED_BY_INES.id, cited=BY_PAUL.id)
+    await answered(pool, ASKED_BY_INES, cited=BY_PAUL.id)
     await opt_out(pool)
     await corpus.remove_topic(TOPIC.id)
     assert await rows(pool, "SELECT raw FROM answers") == [("",)]
@@ -152,3 +157,104 @@ def test_a_name_or_an_id_means_every_name_of_the_account(who: str, found: list[A
 def test_what_names_nobody_for_sure_is_refused(who: str) -> None:
     with pytest.raises(Rejected):
         accounts_named(who, KNOWN)
+
+
+# erasing and handing out
+
+NAME = "ines"
+TELLING = "column_name ~ '(^|_)(user|username|by)(_|$)' AND column_name NOT LIKE '%%_at'"
+
+
+async def everywhere(pool: Pool, word: str) -> set[str]:
+    """The tables of ours that hold this word."""
+    tables = await rows(pool, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    ours = sorted(name for (name,) in tables if not name.startswith(("procrastinate", "_yoyo", "yoyo")))
+    return {name for name in ours if await rows(pool, f"SELECT FROM {name} AS one WHERE one::text ~* %s", word)}
+
+
+async def lives(pool: Pool) -> None:
+    """Ines asked, thanked, moderated and tried things out."""
+    await answered(pool, ASKED_BY_INES, cited=BY_PAUL.id)
+    inbox = InboxStore(pool)
+    for key, one in ((b"1", ASKED_BY_INES), (b"2", replace(BY_PAUL, reply_to_username="ines"))):
+        delivery = NewDelivery(key, "https://f.example", "post_created", "1", (), one)
+        await inbox.receive(delivery, lambda *_: asyncio.sleep(0))
+    for statement in (
+        "INSERT INTO answer_signals (post_id, kind, about_post_id, by_user_id) VALUES (9, 'liked', 900, 7)",
+        "INSERT INTO unanswered (post_id, asked_at, reason, lang, question) VALUES (105, now(), 'weak', 'en', 'ines?')",
+        "INSERT INTO trials (asked_by, question, lang, asked_at) VALUES ('ines', 'q', 'en', now())",
+        "INSERT INTO moderator_sessions"
+        " (session_sha256, username, user_id, admin, moderator, groups, began_at, seen_at)"
+        " VALUES ('x', 'ines', 7, false, true, '{}', now(), now())",
+        "INSERT INTO flag_changes (name, new_value, changed_by, changed_by_user_id, reason)"
+        " VALUES ('answering', 'on', 'ines', 7, 'why')",
+        "INSERT INTO answer_deeds (post_id, kind, reason, by, by_user_id, asked_at)"
+        " VALUES (1, 'wrong', 'r', 'ines', 7, now())",
+    ):
+        await rows(pool, f"{statement} RETURNING 1")
+    await opt_out(pool)
+
+
+async def erase_ines(pool: Pool, *, gone: bool) -> int:
+    return await erase(pool, [INES], pseudonym="member-1", gone=gone, by="Zoé", reason="asked", now=later(2))
+
+
+async def test_nothing_is_left_of_an_erased_member_but_a_pseudonym(pool: Pool, corpus: CorpusStore) -> None:
+    await lives(pool)
+    held = {"posts", "inbox", "unanswered", "trials", "moderator_sessions", "flag_changes", "answer_deeds", "traces"}
+    assert await everywhere(pool, NAME) == held | {"opt_outs", "member_changes"}
+    assert await erase_ines(pool, gone=True) == 2
+    assert await everywhere(pool, NAME) == set()
+    assert await everywhere(pool, "why red") == set()
+    assert await export(pool, [INES]) == {}
+    assert await rows(pool, "SELECT changed_by, changed_by_user_id FROM flag_changes") == [("member-1", None)]
+    assert await rows(pool, "SELECT outcome, user_id, raw FROM answers") == [("posted", None, "")]
+    assert await rows(pool, "SELECT post_id FROM traces") == []
+    last = await rows(pool, "SELECT kind, username, by FROM member_changes ORDER BY change_id DESC LIMIT 1")
+    assert last == [("erased", "member-1", "Zoé")]
+    assert await refusals(pool) == {POST.id: "deleted", BY_PAUL.id: None, ASKED_BY_INES.id: "deleted"}
+
+
+async def test_others_keep_what_is_theirs(pool: Pool, corpus: CorpusStore) -> None:
+    await lives(pool)
+    await answered(pool, BY_PAUL, cited=POST.id)
+    await erase_ines(pool, gone=True)
+    assert await everywhere(pool, NAME) == set()
+    assert await rows(pool, "SELECT post_id FROM public_posts") == [(BY_PAUL.id,)]
+    assert await rows(pool, "SELECT post_id FROM traces") == [(BY_PAUL.id,)]
+    assert await rows(pool, "SELECT state ->> 'username' FROM inbox WHERE state IS NOT NULL") == [("paul",)]
+
+
+async def test_the_opt_out_of_a_living_account_stays(pool: Pool, corpus: CorpusStore) -> None:
+    await lives(pool)
+    await erase_ines(pool, gone=False)
+    assert await everywhere(pool, NAME) == {"opt_outs"}
+
+
+async def test_all_that_is_kept_is_handed_out(pool: Pool, corpus: CorpusStore) -> None:
+    await lives(pool)
+    kept = await export(pool, [INES])
+    assert kept.keys() >= await everywhere(pool, NAME)
+    assert [row["post_id"] for row in kept["traces"]] == [ASKED_BY_INES.id]
+    assert [row["post_id"] for row in kept["answers"]] == [ASKED_BY_INES.id]
+    assert kept["answer_signals"][0]["kind"] == "liked"
+
+
+async def test_every_column_that_names_a_member_is_in_the_list(pool: Pool) -> None:
+    of_tables = "table_name IN (SELECT tablename FROM pg_tables WHERE schemaname = 'public')"
+    query = (
+        f"SELECT table_name::text, column_name::text FROM information_schema.columns WHERE {TELLING} AND {of_tables}"
+    )
+    found = {row for row in await rows(pool, query) if not row[0].startswith(("procrastinate", "_yoyo", "yoyo"))}
+    assert found == {(one.table, one.column) for one in PERSONAL if not one.of_post}
+
+
+def test_commands_hand_out_and_erase(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARIANE_DATABASE__URL", database_url)
+    run = CliRunner().invoke
+    assert run(ariane, ["members", "opt-out", "ines", "--why", "he asked"]).exit_code == 0
+    assert "ines" in run(ariane, ["members", "list"]).stdout
+    assert list(json.loads(run(ariane, ["export", "--user", "ines"]).stdout)) == ["opt_outs", "member_changes"]
+    assert isinstance(run(ariane, ["erase", "--user", "ines"]).exception, Rejected)
+    assert run(ariane, ["erase", "--user", "ines", "--yes"]).exit_code == 0
+    assert list(json.loads(run(ariane, ["export", "--user", "ines"]).stdout)) == ["opt_outs"]
