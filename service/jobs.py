@@ -11,7 +11,7 @@ from procrastinate.exceptions import AlreadyEnqueued
 from procrastinate.tasks import ConfigureTaskOptions
 from psycopg import AsyncConnection
 
-from service.domain import CategoryId, InboxId, PostId, TopicId
+from service.domain import CategoryId, InboxId, PostId, TopicId, UserId
 from service.errors import Transient
 from service.retry import RetryPolicy
 from service.store.pool import Connection
@@ -29,21 +29,16 @@ class Work(Protocol):
     async def refresh_post(self, post_id: PostId) -> None: ...
     async def refresh_topic(self, topic_id: TopicId) -> None: ...
     async def refresh_categories(self) -> None: ...
+    async def erase_member(self, user_id: UserId) -> None: ...
+    async def expire(self) -> None: ...
     async def reconcile(self) -> None: ...
     async def embed_pending(self) -> int:
         """Embed one bounded batch of posts that have no vector; how many were embedded (0: none is left)."""
         ...
 
-    async def try_question(self, trial_id: int) -> None:
-        """Answer a question that a moderator asks for himself, and post nothing."""
-        ...
-
+    async def try_question(self, trial_id: int) -> None: ...
     async def group_unanswered(self) -> None:
         """Keep the questions that stayed without an answer, the same ones together."""
-        ...
-
-    async def expire(self) -> None:
-        """Drop what is past its retention."""
         ...
 
     async def carry_out(self, deed_id: int, *, last_try: bool) -> None:
@@ -74,6 +69,7 @@ class TaskName(StrEnum):
     REFRESH_TOPIC = "refresh_topic"
     REFRESH_CATEGORIES = "refresh_categories"
     CARRY_OUT = "carry_out"
+    ERASE_MEMBER = "erase_member"
     TRY_QUESTION = "try_question"
     EMBED_PENDING = "embed_pending"
     GROUP_UNANSWERED = "group_unanswered"
@@ -100,6 +96,7 @@ _PLACES: Mapping[TaskName, tuple[Queue, int]] = {
     TaskName.REFRESH_TOPIC: (Queue.INDEX, 0),
     TaskName.EMBED_PENDING: (Queue.INDEX, -100),
     TaskName.CARRY_OUT: (Queue.UPKEEP, 100),
+    TaskName.ERASE_MEMBER: (Queue.UPKEEP, 50),
     TaskName.REFRESH_CATEGORIES: (Queue.UPKEEP, 50),
     TaskName.GROUP_UNANSWERED: (Queue.UPKEEP, -50),
     TaskName.EXPIRE: (Queue.UPKEEP, -100),
@@ -183,6 +180,10 @@ def build_queue(policy: RetryPolicy, *, finished_jobs_hours: int) -> App:
     @app.task(name=TaskName.REFRESH_TOPIC, retry=policy, pass_context=True)
     async def refresh_topic(context: JobContext, topic_id: int) -> None:
         await _work(context).refresh_topic(TopicId(topic_id))
+
+    @app.task(name=TaskName.ERASE_MEMBER, retry=policy, pass_context=True)
+    async def erase_member(context: JobContext, user_id: int) -> None:
+        await _work(context).erase_member(UserId(user_id))
 
     @app.task(name=TaskName.CARRY_OUT, retry=policy, pass_context=True)
     async def carry_out(context: JobContext, deed_id: int) -> None:

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from service.discourse.feedback import FEEDBACK_KINDS, FeedbackEvent, feedback_of
 from service.discourse.shapes import Fields, fields_of, id_of, post_from_json
-from service.domain import CategoryId, Post, TopicId
+from service.domain import CategoryId, Post, TopicId, UserId
 from service.errors import Rejected
 
 
@@ -32,6 +32,10 @@ class CategoryEventName(StrEnum):
     CREATED = "category_created"
     UPDATED = "category_updated"
     DESTROYED = "category_destroyed"
+
+
+class MemberEventName(StrEnum):
+    DESTROYED = "user_destroyed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,16 @@ class CategoryEvent:
     private: bool = False
 
 
-Stored = PostEvent | TopicEvent | CategoryEvent
+@dataclass(frozen=True, slots=True)
+class MemberGone:
+    """An account is gone, as an unsigned header says: the forum must be asked before anything of it is erased."""
+
+    user_id: UserId
+    username: str
+    name: MemberEventName = MemberEventName.DESTROYED
+
+
+Stored = PostEvent | TopicEvent | CategoryEvent | MemberGone
 Event = Ping | Ignored | Stored | FeedbackEvent
 
 IGNORED_KINDS = frozenset(
@@ -112,9 +125,18 @@ def parse_event(event_type: str | None, event: str | None, body: bytes) -> Event
             category = fields_of(payload[root], "category")
             category_id = CategoryId(id_of(category, "id", "category"))
             return CategoryEvent(_category_event_name(event), category_id, category.get("read_restricted") is True)
+        case "user" if event == MemberEventName.DESTROYED:
+            return _member_gone(payload[root])
         case _:
             feedback = feedback_of(root, event, payload[root]) if root in FEEDBACK_KINDS else None
             return feedback or Ignored(root if root in IGNORED_KINDS else "other")
+
+
+def _member_gone(value: object) -> MemberGone | Ignored:
+    user = fields_of(value, "user")
+    user_id, username = id_of(user, "id", "user"), user.get("username")
+    # Without a name the forum can't be asked.
+    return MemberGone(UserId(user_id), username) if isinstance(username, str) and username else Ignored("user")
 
 
 def content_key(*, instance: str, event: Stored | FeedbackEvent, event_id: str, body: bytes) -> bytes:

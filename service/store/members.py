@@ -56,6 +56,18 @@ class MemberStore:
             await cursor.execute(_AUTHORS)
             return await cursor.fetchall()
 
+    async def departed(self, user_id: UserId) -> str | None:
+        """The name of an account that may be gone; None for one that no delivery said so of."""
+        async with connection(self._pool) as conn:
+            cursor = await conn.execute("SELECT username FROM departures WHERE user_id = %s", (user_id,))
+            row = await cursor.fetchone()
+        return None if row is None else str(row[0])
+
+    async def has_not_departed(self, user_id: UserId) -> None:
+        """The forum still has this account."""
+        async with connection(self._pool) as conn:
+            await conn.execute("DELETE FROM departures WHERE user_id = %s", (user_id,))
+
     async def opt_outs(self) -> list[OptOut]:
         """Who is not to be quoted, the first one first."""
         async with connection(self._pool) as conn, conn.cursor(row_factory=class_row(OptOut)) as cursor:
@@ -85,6 +97,15 @@ class MemberStore:
                     changed += cursor.rowcount
                     await note_change(conn, "opted_in", account, by=by, reason=reason, now=now)
         return changed
+
+
+async def note_departure(conn: Connection, user_id: UserId, username: str) -> None:
+    """Keep, in the connection's transaction, that this account may be gone."""
+    await conn.execute(
+        "INSERT INTO departures (user_id, username) VALUES (%s, %s)"
+        " ON CONFLICT (user_id) DO UPDATE SET username = excluded.username",
+        (user_id, storable(username)),
+    )
 
 
 async def note_change(conn: Connection, kind: str, account: Account, *, by: str, reason: str, now: datetime) -> None:

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from service.discourse.cooked import Mentioned, find_mentions
-from service.discourse.events import CategoryEvent, PostEvent, PostEventName, Stored, TopicEvent
+from service.discourse.events import CategoryEvent, MemberGone, PostEvent, PostEventName, Stored, TopicEvent
 from service.discourse.names import folded_name
 from service.domain import Category, CategoryId, Post, PostType, TopicId
 from service.jobs import CATEGORIES, NewJob, TaskName
@@ -65,6 +65,8 @@ def jobs_for(event: Stored, *, place: Place, addressed: bool) -> tuple[NewJob, .
             refresh = NewJob(TaskName.REFRESH_CATEGORIES, CATEGORIES)
             close = NewJob(TaskName.CLOSE_CATEGORY, None, {"category_id": category_id})
             return (close, refresh) if private else (refresh,)
+        case MemberGone(user_id=user_id):
+            return (NewJob(TaskName.ERASE_MEMBER, None, {"user_id": user_id}),)
         case _:
             assert_never(event)
 

@@ -11,13 +11,14 @@ from fastapi import APIRouter, Request
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
-from service.discourse.events import Ignored, Ping, PostEvent, Stored, TopicEvent, content_key, parse_event
+from service.discourse.events import Ignored, MemberGone, Ping, PostEvent, Stored, TopicEvent, content_key, parse_event
 from service.discourse.feedback import FeedbackEvent
 from service.discourse.signature import is_signed
 from service.domain import Category, CategoryId, InboxId
 from service.errors import Rejected, Transient
 from service.jobs import defer_jobs, waiting
 from service.store.inbox import NewDelivery
+from service.store.members import note_departure
 from service.store.pool import Connection
 from service.telemetry import DELIVERIES, WEBHOOK_SECONDS, fault, log
 from service.webhook.feedback import keep_feedback
@@ -178,6 +179,8 @@ async def _store(headers: Mapping[str, str], event: Stored | FeedbackEvent, body
 
     async def follow(conn: Connection, inbox_id: InboxId) -> None:
         await keep_feedback(conn, event)
+        if isinstance(event, MemberGone):
+            await note_departure(conn, event.user_id, event.username)
         if jobs:
             await defer_jobs(conn, jobs, inbox_id)
 

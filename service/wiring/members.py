@@ -1,13 +1,16 @@
 """Which accounts a name or an id means, and the index's rules as the members who opted out make them."""
 
-from collections.abc import Sequence
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from service.discourse.names import folded_name
 from service.domain import UserId
 from service.errors import Rejected
 from service.ingest.eligibility import IndexRules
 from service.store.members import Account, MemberStore
+from service.store.personal import erase
 from service.store.pool import Pool
 
 MAX_ID = 2**63 - 1
@@ -19,6 +22,34 @@ async def rules_now(rules: IndexRules, pool: Pool) -> IndexRules:
     ids = {one.user_id for one in found if one.user_id is not None}
     names = {folded_name(one.username) for one in found if one.username is not None}
     return replace(rules, opted_out=frozenset(ids) | frozenset(names))
+
+
+async def erase_departed(
+    user_id: UserId, pool: Pool, groups_of: Callable[[str], Awaitable[frozenset[str]]], *, now: datetime
+) -> bool:
+    """Erase what is kept of an account that a delivery said is gone; False where the forum still has it.
+
+    Every account is in a group, that of its trust level: one in none is not there.
+    """
+    store = MemberStore(pool)
+    username = await store.departed(user_id)
+    if username is None:
+        return False
+    if await groups_of(username):
+        await store.has_not_departed(user_id)
+        return False
+    accounts = {*await accounts_of(str(user_id), pool), Account(user_id, username)}
+    pseudonym = f"member-{secrets.token_hex(4)}"
+    await erase(
+        pool,
+        sorted_once(list(accounts)),
+        pseudonym=pseudonym,
+        gone=True,
+        by="forum",
+        reason="account destroyed",
+        now=now,
+    )
+    return True
 
 
 async def accounts_of(who: str, pool: Pool) -> Sequence[Account]:

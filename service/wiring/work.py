@@ -9,7 +9,7 @@ from service.answer.respond import Respond, give_up, respond
 from service.answer.trigger import Bot
 from service.answer.unanswered import group_unanswered
 from service.discourse.names import folded_name
-from service.domain import CategoryId, InboxId, Lang, Post, PostId, PostType, TopicId
+from service.domain import CategoryId, InboxId, Lang, Post, PostId, PostType, TopicId, UserId
 from service.errors import Misconfigured, Transient
 from service.ingest import index
 from service.ingest.embed import embed_pending
@@ -22,7 +22,7 @@ from service.store.trials import TrialStore
 from service.store.withdrawn import sweep
 from service.telemetry import log
 from service.wiring.decided import decided_of, expire_decided, unanswered_of
-from service.wiring.members import rules_now
+from service.wiring.members import erase_departed, rules_now
 from service.wiring.reconcile import open_reconciler, steps_of
 from service.wiring.services import Services
 from service.wiring.trial import try_question
@@ -100,6 +100,11 @@ class Worker:
         if delivery is not None:
             await give_up(delivery.post, self._respond, now=_now())
             await self._services.inbox.done(inbox_id, "answer_post")
+
+    async def erase_member(self, user_id: UserId) -> None:
+        services = self._services
+        if await erase_departed(user_id, services.pool, services.forum.groups_of, now=_now()):
+            log.info("member_erased")
 
     async def carry_out(self, deed_id: int, *, last_try: bool) -> None:
         await decided.carry_out(deed_id, self._decided, last_try=last_try, now=_now())

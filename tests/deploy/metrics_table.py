@@ -12,7 +12,7 @@ from service.answer.activation import State
 from service.answer.gate.compiled import load_gate
 from service.answer.gate.rules import GateKind
 from service.answer.generate import Fault
-from service.discourse.events import IGNORED_KINDS, CategoryEventName, PostEventName, TopicEventName
+from service.discourse.events import IGNORED_KINDS, CategoryEventName, MemberEventName, PostEventName, TopicEventName
 from service.domain import Mode, Result, SkipReason, Zone
 from service.ingest.compare import Drift
 from service.ingest.ports import Refusal
@@ -39,7 +39,14 @@ def _of_the_gate() -> Values:
 
 LABELS: Mapping[str, Mapping[str, Values]] = {
     "ariane_webhook_deliveries": {
-        "event": _values(PostEventName, TopicEventName, CategoryEventName, IGNORED_KINDS, {"ping", "other", "unknown"}),
+        "event": _values(
+            PostEventName,
+            TopicEventName,
+            CategoryEventName,
+            MemberEventName,
+            IGNORED_KINDS,
+            {"ping", "other", "unknown"},
+        ),
         "result": _values(Receipt),
     },
     "ariane_outcomes": {

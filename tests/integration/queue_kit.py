@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic
 
-from service.domain import CategoryId, InboxId, PostId, TopicId
+from service.domain import CategoryId, InboxId, PostId, TopicId, UserId
 from service.jobs import NewJob, TaskName, defer_jobs
 from service.settings import Settings, WorkerSettings
 from service.store.pool import Pool, transaction
@@ -73,6 +73,9 @@ class RecordedWork:
 
     async def reconcile(self) -> None:
         await self._do("reconcile", 0)
+
+    async def erase_member(self, user_id: UserId) -> None:
+        await self._do("erase_member", user_id)
 
     async def carry_out(self, deed_id: int, *, last_try: bool) -> None:
         await self._do("carry_out", deed_id)

@@ -16,12 +16,12 @@ from service.store.alerts import AlertStore
 from service.store.corpus import CorpusStore
 from service.store.inbox import InboxStore, NewDelivery
 from service.store.ledger import LedgerStore
-from service.store.members import Account, MemberStore
+from service.store.members import Account, MemberStore, note_departure
 from service.store.personal import PERSONAL, erase, export
-from service.store.pool import Pool
+from service.store.pool import Pool, transaction
 from service.store.traces import TraceStore
 from service.store.withdrawn import sweep
-from service.wiring.members import accounts_named, rules_now
+from service.wiring.members import accounts_named, erase_departed, rules_now
 from tests.integration.store_data import NOON, POST, PUBLIC, TOPIC, frequencies_are_exact, indexed, later, post, rows
 
 INES = Account(UserId(7), "ines")
@@ -247,6 +247,32 @@ async def test_every_column_that_names_a_member_is_in_the_list(pool: Pool) -> No
     )
     found = {row for row in await rows(pool, query) if not row[0].startswith(("procrastinate", "_yoyo", "yoyo"))}
     assert found == {(one.table, one.column) for one in PERSONAL if not one.of_post}
+
+
+@pytest.mark.parametrize(("groups", "erased"), [(frozenset(), True), (frozenset({"trust_level_0"}), False)])
+async def test_a_destroyed_account_is_erased_once_the_forum_says_so(
+    pool: Pool, corpus: CorpusStore, groups: frozenset[str], erased: bool
+) -> None:
+    await lives(pool)
+    asked: list[str] = []
+
+    async def groups_of(username: str) -> frozenset[str]:
+        asked.append(username)
+        return groups
+
+    async with transaction(pool) as conn:
+        await note_departure(conn, UserId(7), "ines")
+    assert await erase_departed(UserId(7), pool, groups_of, now=later(2)) is erased
+    assert await erase_departed(UserId(7), pool, groups_of, now=later(3)) is False
+    assert asked == ["ines"]
+    assert (await everywhere(pool, NAME) == set()) is erased
+
+
+async def test_nobody_is_erased_whom_no_delivery_named(pool: Pool, corpus: CorpusStore) -> None:
+    async def groups_of(username: str) -> frozenset[str]:
+        raise AssertionError(username)
+
+    assert await erase_departed(UserId(7), pool, groups_of, now=later(2)) is False
 
 
 def test_commands_hand_out_and_erase(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
 from service.app import create_app, listen
-from service.discourse.events import IGNORED_KINDS, CategoryEventName, PostEventName, TopicEventName
+from service.discourse.events import IGNORED_KINDS, CategoryEventName, MemberEventName, PostEventName, TopicEventName
 from service.domain import Category, CategoryId, InboxId
 from service.errors import Misconfigured, Transient
 from service.settings import Settings, WebSettings
@@ -119,6 +119,14 @@ async def test_what_we_have_no_use_for_is_acknowledged(
     assert (response.status_code, response.json()) == (200, answer)
     assert await rows(pool, "SELECT FROM inbox") == []
     assert await jobs(pool) == []
+
+
+async def test_a_destroyed_account_waits_for_a_worker_to_ask_the_forum(client: httpx.AsyncClient, pool: Pool) -> None:
+    gone = {"user": {"id": 7, "username": "ines", "name": "Inès"}}
+    assert (await client.post(**delivery(gone, "user_destroyed"))).json() == {"status": "stored"}
+    assert await rows(pool, "SELECT user_id, username FROM departures") == [(7, "ines")]
+    [(name, args)] = await rows(pool, "SELECT task_name, args FROM procrastinate_jobs")
+    assert (name, args) == ("erase_member", {"user_id": 7})
 
 
 @pytest.mark.parametrize(
@@ -360,7 +368,16 @@ async def test_no_signed_body_breaks_it(pool: Pool) -> None:
 
     await asyncio.to_thread(every)
     await client.aclose()
-    known = {*IGNORED_KINDS, *PostEventName, *TopicEventName, *CategoryEventName, "ping", "other", "unknown"}
+    known = {
+        *IGNORED_KINDS,
+        *PostEventName,
+        *TopicEventName,
+        *CategoryEventName,
+        *MemberEventName,
+        "ping",
+        "other",
+        "unknown",
+    }
     samples = [sample for family in REGISTRY.collect() for sample in family.samples]
     events = {sample.labels["event"] for sample in samples if sample.name == "ariane_webhook_deliveries_total"}
     assert events <= known

@@ -13,6 +13,7 @@ from service.discourse.events import (
     CategoryEvent,
     Event,
     Ignored,
+    MemberGone,
     Ping,
     PostEvent,
     PostEventName,
@@ -23,6 +24,7 @@ from service.discourse.events import (
     parse_event,
 )
 from service.discourse.feedback import Like
+from service.domain import UserId
 from service.errors import Rejected
 from tests.shared import SHARED, needs_shared
 from tests.unit.test_shapes import POST, TOPIC, json_values
@@ -78,6 +80,7 @@ def test_every_event_that_we_use(root: str, event: str, value: dict[str, Any], n
         ("notification", "notification_created", "notification"),
         ("solved", "accepted_solution", "solved"),
         ("user", "user_destroyed", "user"),
+        ("user", "user_created", "user"),
         ("group", "group_created", "group"),
         ("tag", "tag_created", "tag"),
         ("reviewable", "reviewable_created", "reviewable"),
@@ -88,6 +91,14 @@ def test_every_event_that_we_use(root: str, event: str, value: dict[str, Any], n
 )
 def test_what_we_have_no_use_for(root: str, event: str, kind: str) -> None:
     assert parsed(event, root, {"id": 1, "post": POST}) == Ignored(kind)
+
+
+def test_a_destroyed_account_is_named() -> None:
+    gone = {"id": 7, "username": "ines"}
+    assert parsed("user_destroyed", "user", gone) == MemberGone(UserId(7), "ines")
+    assert parsed("user_destroyed", "user", gone | {"username": None}) == Ignored("user")
+    for header in ("user_updated", "post_destroyed", None):
+        assert parsed(header, "user", gone) == Ignored("user")
 
 
 def test_ping() -> None:
@@ -164,7 +175,7 @@ def test_any_bytes_are_read_or_refused(event_type: str | None, event: str | None
         assert fault.status == 400
 
 
-@given(headers, headers, st.sampled_from(["post", "topic", "category", "ping", "x"]), json_values)
+@given(headers, headers, st.sampled_from(["post", "topic", "category", "user", "ping", "x"]), json_values)
 def test_any_json_is_read_or_refused(event_type: str | None, event: str | None, root: str, value: object) -> None:
     try:
         read = parse_event(event_type, event, json.dumps({root: value}).encode())
