@@ -20,28 +20,25 @@ from service.discourse.client import DiscourseClient
 from service.discourse.names import folded_name
 from service.discourse.recent import RecentReader
 from service.domain import CategoryId, EmbeddingProfile, InboxId, PostId, TopicId
+from service.errors import Transient
 from service.ingest import index
 from service.ingest.eligibility import IndexRules
 from service.ingest.index import Indexer
 from service.ingest.mend import Reconciler, Report
-from service.ingest.ports import TopicPost
 from service.ingest.reconcile import reconcile_all, reconcile_round
-from service.ingest.text import DISCOURSE, digest, embedded_text
-from service.lexer import query_lexemes, term_counts
-from service.simulator.forum import STUB, Forum
+from service.simulator.forum import Forum
 from service.simulator.webhooks import Hook, Webhooks
 from service.store.corpus import CorpusStore
 from service.store.inbox import InboxStore
 from service.store.pool import Pool
 from service.store.reconcile import ReconcileStore
-from service.store.search import SearchStore
 from service.webhook.route import Hook as Receiving
 from service.webhook.route import webhook_router
 from service.wiring.reconcile import MissedMentions
-from tests.changing_forum import BOTS, EVERYWHERE, People, Seen, is_public, may_be_found, seen_of
+from tests.changing_forum import BOTS, People, is_public, may_be_found
 from tests.e2e.loop import ANY_PORT, SECRET, address, serving
 from tests.fakes.embedder import HashEmbedder
-from tests.integration.store_data import frequencies_are_exact, rows, unit
+from tests.integration.store_data import rows
 from tests.simulated import KEY, Clock, room_of, simulator, tiny_forum
 
 PROFILE = EmbeddingProfile("toy", 1, 1, dimensions=4, window_tokens=512)
@@ -91,32 +88,39 @@ class Life:
         self.told = {one for one in self.told if self._private(*one)}
         return name
 
-    async def deliver(self, *, leave: int = 0) -> None:
-        """Deliver in any order until only so many wait, and do their jobs after each."""
+    async def deliver(self, *, leave: int = 0, patiently: bool = False) -> None:
+        """Deliver in any order until only so many wait, and do their jobs after each; `patiently` as for `work`."""
         waiting = self.sent.waiting
         while len(waiting) > leave:
             request = waiting.pop(self.chance.randrange(len(waiting)))
             headers = {key: value for key, value in request.headers.items() if key.startswith(("x-", "content-type"))}
             answer = await self.web.post("/webhooks/discourse", content=request.content, headers=headers)
             assert answer.status_code == 200, answer.text
-            await self.work()
+            await self.work(patiently=patiently)
             self._hear(request)
 
-    async def work(self) -> None:
-        """Do every job: those of one lock in their order, else in any."""
+    async def work(self, *, patiently: bool = False) -> None:
+        """Do every job: those of one lock in their order, else in any; `patiently`, what fails is left for later."""
+        failed: set[int] = set()
         while True:
             jobs = await rows(
-                self.pool,
-                "SELECT id, task_name, args, lock FROM procrastinate_jobs WHERE status = 'todo' ORDER BY id",
+                self.pool, "SELECT id, task_name, args, lock FROM procrastinate_jobs WHERE status = 'todo' ORDER BY id"
             )
-            if not jobs:
-                return
             first: dict[str, tuple[Any, ...]] = {}
             for job in jobs:
                 first.setdefault(job[3] or f"job {job[0]}", job)
-            job_id, task, args, _ = self.chance.choice(list(first.values()))
-            await self._do(task, args)
-            await rows(self.pool, "DELETE FROM procrastinate_jobs WHERE id = %s RETURNING id", job_id)
+            ready = [job for job in first.values() if job[0] not in failed]
+            if not ready:
+                return
+            job_id, task, args, _ = self.chance.choice(ready)
+            try:
+                await self._do(task, args)
+            except Transient:
+                if not patiently:
+                    raise
+                failed.add(job_id)
+            else:
+                await rows(self.pool, "DELETE FROM procrastinate_jobs WHERE id = %s RETURNING id", job_id)
 
     async def reconcile(self, *, whole: bool) -> Report:
         now = self.people.clock()
@@ -213,57 +217,3 @@ async def life(pool: Pool, folder: Path, *, seed: int) -> AsyncIterator[Life]:
         )
         indexer = Indexer(corpus, reader, inbox, embedder, RULES)
         yield Life(people, pool, indexer, reconciler, sent, webhooks, web, chance)
-
-
-async def found(pool: Pool) -> dict[int, tuple[int, int]]:
-    """What search gives, by words and by vectors: each post's topic, and that topic's category, as stored."""
-    search, lexemes = SearchStore(pool), query_lexemes(f"{EVERYWHERE} {STUB}")
-    worded = await search.keyword_posts(lexemes, ENOUGH)
-    near = await search.nearest_posts(PROFILE, unit(1, 1, 1, 1), ENOUGH)
-    topics = dict(await rows(pool, "SELECT topic_id, category_id FROM topics"))
-    return {one.post_id: (one.topic_id, topics[one.topic_id]) for one in [*worded, *near]}
-
-
-async def check_nothing_told_is_found(at: Life) -> None:
-    """What an event said to be private is not found while it is."""
-    told = {kind: {number for one, number in at.told if one == kind} for kind in ("post", "topic", "category")}
-    for post_id, (topic_id, category_id) in (await found(at.pool)).items():
-        assert post_id not in told["post"], f"post {post_id}"
-        assert topic_id not in told["topic"], f"post {post_id} of topic {topic_id}"
-        assert category_id not in told["category"], f"post {post_id} of category {category_id}"
-
-
-async def check_agreement(at: Life) -> None:
-    """The index holds what the public sees of the forum, each post under its title, and not a word more."""
-    pool, seen = at.pool, seen_of(at.forum)
-    stored = {
-        post_id: Seen(topic, number, text, title, category, tuple(tags))
-        for post_id, topic, number, text, title, category, tags in await rows(
-            pool,
-            "SELECT post_id, topic_id, post_number, body, title, category_id, tags"
-            " FROM public_posts JOIN topics USING (topic_id, title)",
-        )
-    }
-    assert stored.keys() ^ seen.keys() == set()
-    assert stored == seen
-    assert await rows(pool, "SELECT count(*) FROM posts WHERE body IS NOT NULL") == [(len(seen),)]
-    titles = dict(await rows(pool, "SELECT topic_id, title FROM topics WHERE title <> ''"))
-    topics = at.forum.topics
-    assert {one: topics[one].title for one in titles if is_public(at.forum, topics[one])} == titles
-    terms = {post_id: term_counts(f"{one.title}\n{one.text}") for post_id, one in seen.items()}
-    postings = await rows(pool, "SELECT post_id, topic_id, lexeme, tf, length FROM postings")
-    assert sorted(postings) == sorted(
-        (post_id, seen[post_id].topic_id, lexeme, tf, length)
-        for post_id, (counts, length) in terms.items()
-        for lexeme, tf in counts.items()
-    )
-    assert await frequencies_are_exact(pool)
-    names = {one.id: one.name for one in at.forum.categories.values()}
-    texts = {
-        post_id: TopicPost(PostId(post_id), one.title, names[one.category_id], one.tags, one.text)
-        for post_id, one in seen.items()
-    }
-    made_of = {
-        post_id: digest(at.indexer.embedder.truncate(embedded_text(text, DISCOURSE))) for post_id, text in texts.items()
-    }
-    assert dict(await rows(pool, "SELECT post_id, digest FROM embeddings")) == made_of

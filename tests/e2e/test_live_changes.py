@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from service.store.pool import Pool
-from tests.e2e.live_kit import check_agreement, check_nothing_told_is_found, life
+from tests.e2e.live_checks import check_agreement, check_nothing_told_is_found
+from tests.e2e.live_kit import life
 
 WHOLE = os.environ.get("ARIANE_TEST_WHOLE_FORUM") == "1"
 CHANGES = 2_000 if WHOLE else 300
@@ -20,7 +21,7 @@ async def test_index_and_forum_agree_after_any_changes_and_lost_deliveries(pool:
         for step in range(1, CHANGES + 1):
             await at.change(dropped=0.2, doubled=0.1)
             await at.deliver(leave=at.chance.randint(0, 40))
-            await check_nothing_told_is_found(at)
+            await check_nothing_told_is_found(at, vectors=step % 5 == 0)
             if step % 60 == 30:
                 await at.reconcile(whole=False)
                 await check_nothing_told_is_found(at)
