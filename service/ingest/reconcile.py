@@ -40,11 +40,7 @@ async def reconcile_round(at: Reconciler, *, steps: int, now: datetime) -> Repor
         await _doubtful(at, report, limit=steps)
         await _newest_posts(at, report)
         await _active_topics(at, report)
-        for step in range(steps):
-            if step % (WINDOWS_A_PAGE + 1) == WINDOWS_A_PAGE:
-                await _step_topics(at, report)
-            else:
-                await _step_posts(at, report)
+        await _walk_on(at, report, steps)
         if report.found:
             log.info("reconciled", found=dict(report.found), mended=dict(report.mended))
         return report
@@ -138,24 +134,37 @@ async def _active_topics(at: Reconciler, report: Report) -> None:
             return
 
 
-async def _step_posts(at: Reconciler, report: Report) -> None:
+async def _walk_on(at: Reconciler, report: Report, steps: int) -> None:
+    """Some steps of the walk over everything, or as many as bring both its parts to their end."""
+    more_posts = more_topics = True
+    for step in range(steps):
+        topics_turn = step % (WINDOWS_A_PAGE + 1) == WINDOWS_A_PAGE
+        if more_topics and (topics_turn or not more_posts):
+            more_topics = await _step_topics(at, report)
+        elif more_posts:
+            more_posts = await _step_posts(at, report)
+
+
+async def _step_posts(at: Reconciler, report: Report) -> bool:
     before = PostId(await at.state.position(Walk.POSTS) or await at.state.highest_post())
     await _window(at, report, before)
     await at.state.move(Walk.POSTS, max(before - WINDOW, 0))
+    return before > WINDOW
 
 
-async def _step_topics(at: Reconciler, report: Report) -> None:
+async def _step_topics(at: Reconciler, report: Report) -> bool:
     page = await at.state.position(Walk.TOPICS)
     more = await mend_topics(at, report, page, created=True)
     await at.state.move(Walk.TOPICS, page + 1 if more else 0)
+    return more
 
 
 async def _first_window(at: Reconciler, report: Report) -> PostId:
     """Compare the newest posts; the id from which windows go on downwards."""
     page = await at.forum.post_page(None)
     highest = await at.state.highest_post()
-    if page.lowest is None:
-        return highest
+    if page.lowest is None:  # the newest are all private: some of those below them may be new to us
+        return PostId(highest + FRESH_WINDOWS * WINDOW)
     await mend_posts(at, report, page, PostId(page.lowest - 1), LAST_ID)
     return PostId(page.lowest - 1)
 
