@@ -138,7 +138,7 @@ async def empty(pool: Pool) -> None:
         await conn.execute("TRUNCATE posts, topics, categories, postings, document_frequencies CASCADE")
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rules=RULES,
     categories=some_categories,
