@@ -15,6 +15,7 @@ from prometheus_client import REGISTRY
 
 from service.app import create_app, listen
 from service.discourse.events import IGNORED_KINDS, CategoryEventName, MemberEventName, PostEventName, TopicEventName
+from service.discourse.feedback import FeedbackName
 from service.domain import Category, CategoryId, InboxId
 from service.errors import Misconfigured, Transient
 from service.settings import Settings, WebSettings
@@ -374,6 +375,7 @@ async def test_no_signed_body_breaks_it(pool: Pool) -> None:
         *TopicEventName,
         *CategoryEventName,
         *MemberEventName,
+        *FeedbackName,
         "ping",
         "other",
         "unknown",
