@@ -8,12 +8,13 @@ TEST_ENV := env -u ARIANE_HOME OMP_NUM_THREADS=1 LC_ALL=C.UTF-8 XDG_RUNTIME_DIR=
 # Three processes even on two cores: a test of real processes mostly waits (JOBS=0: none, for a debugger).
 JOBS ?= 3
 
-.PHONY: help demo test eval-full tested lint format wheel-check clean
+.PHONY: help demo test test-heavy eval-full tested lint format wheel-check clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo         the whole loop on this machine, until Ctrl-C (ONCE=1: until the first answer)"
 	@echo "make test         the test suite (ARGS='-k name' for a part of it)"
+	@echo "make test-heavy   the tests that take minutes: whole forums, slow servers"
 	@echo "make eval-full    retrieval on a real forum and a help desk beside the figures it had: some minutes"
 	@echo "make tested       measure the demo anew and ship the verdict, after a change of what decides answers"
 	@echo "make lint         style, types and import contracts"
@@ -46,8 +47,11 @@ demo: $(VENV)/.ready
 test: $(VENV)/.ready-dev
 	@$(TEST_ENV) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
+test-heavy: $(VENV)/.ready-dev
+	@$(TEST_ENV) $(BIN)/python -m pytest -n $(JOBS) --dist load -m heavy $(ARGS)
+
 eval-full: $(VENV)/.ready-dev
-	@$(TEST_ENV) ARIANE_EVAL_FULL=1 $(BIN)/python -m pytest -n 0 tests/eval/test_retrieve_full.py $(ARGS)
+	@$(TEST_ENV) $(BIN)/python -m pytest -n 0 -m heavy tests/eval/test_retrieve_full.py $(ARGS)
 
 tested: $(VENV)/.ready-dev
 	@$(BIN)/python -m eval retrieve --dataset eval/demo --systems reranked

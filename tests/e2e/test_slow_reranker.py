@@ -1,7 +1,6 @@
 """A reranker that is slow or hangs while questions wait: none lost, none answered twice, drained within a bound."""
 
 import math
-import os
 from collections import Counter
 from pathlib import Path
 from time import monotonic
@@ -81,7 +80,7 @@ async def test_the_queue_drains_while_the_reranker_is_slow(
         assert {(trace.mode, trace.zone) for trace in traces} == {(mode, zone)}
 
 
-@pytest.mark.skipif("ARIANE_SLOW_TESTS" not in os.environ, reason="takes two minutes: set ARIANE_SLOW_TESTS")
+@pytest.mark.heavy
 @pytest.mark.parametrize("seconds", [10.0, 9.0])
 @pytest.mark.timeout(300)
 async def test_the_queue_drains_while_tei_takes_ten_seconds(database_url: str, tmp_path: Path, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""`python -m eval retrieve` on the real forum and the French help desk: some minutes, so only where it is asked for."""
+"""`python -m eval retrieve` on the real forum and the French help desk: some minutes."""
 
 import json
 import os
@@ -14,11 +14,10 @@ from tests.shared import SHARED, needs_shared
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPECTED = yaml.safe_load((Path(__file__).parent / "expected_full.yml").read_text(encoding="utf-8"))
-ASKED_FOR = "ARIANE_EVAL_FULL"
 
 pytestmark = [
     needs_shared,
-    pytest.mark.skipif(os.environ.get(ASKED_FOR) != "1", reason=f"takes some minutes: set {ASKED_FOR}=1"),
+    pytest.mark.heavy,
     pytest.mark.timeout(3600),
 ]
 

@@ -39,9 +39,6 @@ CLOSED = Category(CategoryId(2), "Council", "council", None, read_restricted=Tru
 URHO3D = SHARED / "data" / "urho3d"
 HEAD_TOPICS = 300
 SAMPLE = 40
-whole_forum = pytest.mark.skipif(
-    "ARIANE_TEST_WHOLE_FORUM" not in os.environ, reason="takes a minute: set ARIANE_TEST_WHOLE_FORUM=1 (.ci/run does)"
-)
 
 
 class Filling:
@@ -278,7 +275,7 @@ async def test_the_real_forum_is_indexed_and_its_vectors_are_our_embedders(pool:
 
 
 @needs_shared
-@whole_forum
+@pytest.mark.heavy
 @pytest.mark.timeout(300)
 def test_the_whole_real_forum_is_imported(database_url: str, tmp_path: Path) -> None:
     words = ("--archive", str(URHO3D / "topics.jsonl.gz"), "--public", "--vectors", str(URHO3D / "vectors.npz"))

@@ -23,7 +23,6 @@ from tests.fakes.embedder import HashEmbedder
 from tests.integration.crawl_kit import ServedForum, emptied, on_a_socket, stored
 from tests.integration.crawl_process import PROFILE, RULES, FileClock
 from tests.integration.store_data import frequencies_are_exact
-from tests.integration.test_backfill import whole_forum
 from tests.shared import SHARED, needs_shared
 from tests.simulated import START
 
@@ -57,7 +56,7 @@ async def test_the_first_topics_by_rest_and_by_file_are_the_same_rows(
 
 
 @needs_shared
-@whole_forum
+@pytest.mark.heavy
 @pytest.mark.chaos
 @pytest.mark.timeout(600)
 async def test_the_whole_forum_by_rest_and_by_file_are_the_same_rows(
