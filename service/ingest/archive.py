@@ -59,12 +59,12 @@ def fingerprint(*paths: Path, terms: str) -> str:
 
 def count_topics(path: Path) -> int:
     """How many lines the archive has; raises Rejected where it can't be read to its end, or a line is too long."""
-    return sum(1 for _ in _lines(path))
+    return sum(1 for _ in archive_lines(path))
 
 
 def read_topics(path: Path, *, skip: int = 0) -> Iterator[ArchivedTopic]:
     """Each topic with its posts, after the first `skip` lines; raises Rejected with the line at fault."""
-    for number, line in islice(_lines(path), skip, None):
+    for number, line in islice(archive_lines(path), skip, None):
         try:
             value = json.loads(line)
             topic = topic_from_json(value)
@@ -134,7 +134,8 @@ def _array(zipped: zipfile.ZipFile, name: str) -> NDArray[Any]:
     return array
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def archive_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Each line that is not blank, of a file gzipped or not, with its number; raises Rejected. Bounded in memory."""
     try:
         with path.open("rb") as raw:
             zipped = raw.read(2) == b"\x1f\x8b"

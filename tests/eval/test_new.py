@@ -13,7 +13,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eval.commands.new import command
-from eval.datasets import archive as archives
 from eval.datasets import load_dataset, read_cases
 from eval.datasets.archive import ReadTopic, read_archive
 from eval.datasets.labels import Found
@@ -163,7 +162,7 @@ def test_an_archive_is_bounded_and_its_faults_named(tmp_path: Path, monkeypatch:
         with pytest.raises(Rejected, match=said):
             read(tmp_path, *lines)
     assert read(tmp_path, topic_json(post_stream={}))[0].posts == ()
-    monkeypatch.setattr(archives, "MAX_TOPIC_BYTES", 1_000)
+    monkeypatch.setattr("service.ingest.archive.MAX_LINE_BYTES", 1_000)
     bomb = tmp_path / "topics.jsonl.gz"
     bomb.write_bytes(gzip.compress(b" " * 10_000_000))
     with pytest.raises(Rejected, match="line 1: longer than 1,000 bytes"):
