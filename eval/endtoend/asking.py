@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import cast
 
 from eval.domain import Answered, Case, CitedSource
+from eval.systems.legacy import CaseTopics
 from eval.systems.search import CaseSearch, SharedSearch
 from service.answer.gate.admit import Gating, admitted
 from service.answer.gate.compiled import Gate
@@ -11,6 +12,7 @@ from service.answer.pipeline import Stages, answer
 from service.domain import Answer, Lang, Question, Result, Trace
 from service.errors import Transient
 from service.store.search import SearchStore
+from service.store.topic_search import TopicSearchStore
 
 SEED = 0
 """Which of the server's own wordings is said: always the same."""
@@ -28,7 +30,10 @@ def stages_of(case: Case, stages: Stages) -> Stages:
     if case.exclude_post is None:
         return stages
     store = cast("SearchStore", stages.search)  # what every index of evaluation is opened with
-    return replace(stages, search=CaseSearch(SharedSearch(store), case.exclude_post))
+    legacy = stages.legacy
+    if legacy is not None:
+        legacy = replace(legacy, search=CaseTopics(cast("TopicSearchStore", legacy.search), case.exclude_post))
+    return replace(stages, search=CaseSearch(SharedSearch(store), case.exclude_post), legacy=legacy)
 
 
 async def ask(name: str, question: Question, stages: Stages, gate: Gate | None = None) -> Answered:

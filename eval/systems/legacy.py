@@ -34,7 +34,7 @@ class Legacy:
 
     async def rank(self, case: Case) -> Retrieved:
         question = question_of(case, self.followups, self.settings.question_chars)
-        search = _CaseTopics(self.search, case.exclude_post)
+        search = CaseTopics(self.search, case.exclude_post)
         start = perf_counter()
         deep = self.settings.model_copy(update={"candidates": DEPTH})
         found = await retrieve_by_topic(question, search, deep, Trace())
@@ -43,7 +43,7 @@ class Legacy:
 
 
 @dataclass(frozen=True, slots=True)
-class _CaseTopics:
+class CaseTopics:
     """Matches `service.answer.ports.TopicSearch`, for one case."""
 
     search: TopicSearchStore

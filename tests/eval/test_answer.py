@@ -21,6 +21,8 @@ from eval.runs import Run
 from eval.runs.shown import report
 from service.answer.gate.admit import LEFT_OUT
 from service.answer.gate.compiled import load_gate
+from service.answer.ports import TopicMatch
+from service.answer.recall import Legacy
 from service.domain import ENGLISH, FRENCH, Candidate, Draft, Question, Result, Source, TopicId, Zone
 from service.errors import Misconfigured, Rejected, Transient
 from service.settings import GateSettings, RetrievalSettings, Settings
@@ -153,6 +155,34 @@ async def test_what_a_case_excludes_is_no_source(tmp_path: Path) -> None:
         found = await answer_all(run, cases, "questions", stages, at_once=1, progress=silent)
     shown = {name: [(one.topic_id, one.post_number) for one in said.sources] for name, said in found.items()}
     assert shown == {"plain": [(7, 1), (102, 2)], "accepted": [(7, 4), (102, 2)], "link": [(102, 2)]}
+
+
+class Topics:
+    """The legacy path's index: it finds nothing, and keeps which post it was to leave out."""
+
+    def __init__(self) -> None:
+        self.left_out: list[tuple[TopicId, int] | None] = []
+
+    async def keyword_topics(
+        self,
+        lexemes: Sequence[str],
+        limit: int,
+        *,
+        words: int,
+        exclude_from: tuple[TopicId, int] | None = None,
+        exclude_post: tuple[TopicId, int] | None = None,
+    ) -> list[TopicMatch]:
+        self.left_out.append(exclude_post)
+        return []
+
+
+async def test_the_legacy_path_leaves_it_out_too(tmp_path: Path) -> None:
+    topics, own = Topics(), (TopicId(7), 1)
+    stages = replace(World().stages, search=Failing({1: Transient("busy")}), legacy=Legacy(topics))
+    with begin(tmp_path) as run:
+        cases = [replace(case("accepted"), labels=Labels.ACCEPTED, exclude_post=own)]
+        await answer_all(run, cases, "questions", stages, at_once=1, progress=silent)
+    assert topics.left_out == [own]
 
 
 async def test_every_case_is_asked_once_a_few_at_a_time(tmp_path: Path) -> None:
