@@ -1,12 +1,11 @@
 """Retrieval measured: the index opened, questions embedded meanwhile, every system asked every case, a run written."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Any
 
 import click
 
@@ -14,14 +13,12 @@ from eval.datasets import Dataset
 from eval.domain import Case, Labels, Measured, Retrieved
 from eval.index import open_index
 from eval.measures.rows import measured
-from eval.runs import DatasetUsed, Run, models_of, new_run, settings_fingerprint
-from eval.runs.record import differing
+from eval.runs import DatasetUsed, Run, new_run
+from eval.runs.resuming import gone_on_with
 from eval.systems import EMBEDDING, Followups, QueryVectors, System, open_systems, question_of, rank_all
-from service.errors import Rejected
 from service.progress import ProgressBar
 from service.settings import Settings
 from service.wiring.answering import Answering
-from service.wiring.configuration import configuration
 
 COMMAND = "retrieve"
 
@@ -126,17 +123,7 @@ def _run(settings: Settings, asked: Asked, systems: Sequence[System]) -> Run:
             options={"dataset": str(asked.dataset.folder.resolve()), "followups": str(asked.followups)},
             now=datetime.now(UTC),
         )
-    then = asked.resumed.record
-    now: Mapping[str, Any] = {
-        "dataset": dataset,
-        "settings": settings_fingerprint(settings),
-        "signature": configuration(settings).sha256,
-        "models": models_of(settings),
-        "systems": switches,
-    }
-    if changed := differing({name: getattr(then, name) for name in now}, now):
-        raise Rejected(f"{asked.resumed.folder}: begun with other {', '.join(changed)}: start a new run")
-    return asked.resumed
+    return gone_on_with(asked.resumed, settings, dataset=dataset, systems=switches)
 
 
 def _finish(run: Run, cases: Sequence[Case]) -> list[Measured]:

@@ -186,7 +186,7 @@ def test_a_run_is_resumed_only_on_what_it_was_begun_with(server_url: str, tmp_pa
     (folder / "links.jsonl").write_text('{"topic_id": 2, "title": "a", "text": "b", "golden": [{"topic_id": 1}]}\n')
     refused = home.run("--dataset", str(folder), "--resume", run)
     assert refused.returncode == 2
-    assert "begun with other dataset: start a new run" in refused.stderr
+    assert "made with other dataset: begin a new run" in refused.stderr
 
 
 def test_a_dataset_without_labels_is_refused(server_url: str, tmp_path: Path) -> None:
