@@ -1,4 +1,4 @@
-"""One page of the forum's lists compared with the index, and read again what differs (docs/adr/0012)."""
+"""One page of the forum's lists compared with the index, and read again what differs (docs/adr/0015)."""
 
 import asyncio
 from collections import Counter, defaultdict

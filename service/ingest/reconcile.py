@@ -1,4 +1,4 @@
-"""Compare the index with the forum and mend it: what webhooks lost, and what no webhook tells (docs/adr/0012).
+"""Compare the index with the forum and mend it: what webhooks lost, and what no webhook tells (docs/adr/0015).
 
 Lists only raise a suspicion, whatever they leave out; what is done is what an event would have done: the topic or the
 post is read again as an anonymous reader.
