@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+import psutil
 import psycopg
 import pytest
 import structlog
@@ -27,6 +28,8 @@ hypothesis_settings.register_profile("ariane", deadline=None, suppress_health_ch
 hypothesis_settings.load_profile("ariane")
 
 TEMPLATE = "ariane_template"
+MEMORY_NEEDED = 8 * 2**30
+"""Bytes: several times what the databases of the heaviest tests, which run at once, and the log take."""
 
 
 def with_database(url: str, name: str) -> str:
@@ -42,6 +45,14 @@ def logger_as_new() -> Iterator[None]:
     structlog.reset_defaults()
 
 
+@pytest.fixture(scope="session")
+def server_home(testrun_uid: str) -> Path:
+    """Where the run's server lives: in memory where there is room, since a cloned database is 500 files."""
+    memory = Path("/dev/shm")
+    roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).total >= MEMORY_NEEDED
+    return (memory if roomy else Path(tempfile.gettempdir())) / f"ariane-test-{testrun_uid[:12]}"
+
+
 @contextmanager
 def _one_at_a_time(home: Path) -> Iterator[None]:
     with home.with_suffix(".lock").open("a") as file:
@@ -49,11 +60,25 @@ def _one_at_a_time(home: Path) -> Iterator[None]:
         yield
 
 
+def _clear_after_killed_runs(beside: Path) -> None:
+    """Give back what a run that was killed left here: its processes are gone, its server ends when nobody asks."""
+    for lock in beside.glob("ariane-test-*.lock"):
+        if lock.stat().st_uid != os.geteuid():
+            continue
+        home = lock.with_suffix("")
+        with _one_at_a_time(home):
+            if home.exists() and not any(psutil.pid_exists(int(user.name)) for user in (home / "users").glob("*")):
+                stop(home)
+                shutil.rmtree(home)
+                lock.unlink()
+
+
 @pytest.fixture(scope="session")
-def server_url(testrun_uid: str) -> Iterator[str]:
+def server_url(server_home: Path) -> Iterator[str]:
     """The embedded server of this run, which all its workers share; the last of them stops it."""
-    home = Path(tempfile.gettempdir()) / f"ariane-test-{testrun_uid[:12]}"
+    home = server_home
     users = home / "users"
+    _clear_after_killed_runs(home.parent)
     with _one_at_a_time(home):
         url = ensure_running(home, idle_stop_seconds=120)
         (users / str(os.getpid())).parent.mkdir(exist_ok=True)
@@ -71,11 +96,10 @@ def server_url(testrun_uid: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def template_url(server_url: str, testrun_uid: str) -> str:
+def template_url(server_url: str, server_home: Path) -> str:
     """A migrated database that nobody connects to, to be cloned."""
     url = with_database(server_url, TEMPLATE)
-    home = Path(tempfile.gettempdir()) / f"ariane-test-{testrun_uid[:12]}"
-    with _one_at_a_time(home), psycopg.connect(server_url, autocommit=True) as conn:
+    with _one_at_a_time(server_home), psycopg.connect(server_url, autocommit=True) as conn:
         if conn.execute("SELECT FROM pg_database WHERE datname = %s", (TEMPLATE,)).rowcount == 0:
             conn.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
             with ThreadPoolExecutor(1) as thread:  # a test's event loop may be running in this one
