@@ -26,7 +26,8 @@ from eval.runs import Run
 from service.answer.gate.compiled import load_gate
 from service.answer.generate import GeneratedAnswerer, GenerateOptions
 from service.answer.pipeline import Stages
-from service.answer.prompt import known_variant, languages, system_text, variants
+from service.answer.prompt import system_text
+from service.answer.templates import known_variant, languages, variants
 from service.domain import Lang, Question, Zone
 from service.ingest.backfill import Backfill
 from service.ingest.eligibility import IndexRules

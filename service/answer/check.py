@@ -14,9 +14,10 @@ from service.answer.generate import CallLimits, allowed, new_delimiter
 from service.answer.markup.invisible import strip_invisible
 from service.answer.markup.reasoning import strip_hidden
 from service.answer.ports import ChatModel
-from service.answer.prompt import DEFAULT, as_data, languages, render, shown_sources
+from service.answer.prompt import as_data, shown_sources
+from service.answer.templates import DEFAULT, render
 from service.answer.verify import MOST_CLAIMS
-from service.domain import ENGLISH, ChatMessage, Draft, Question, Role, Source, Spent
+from service.domain import ChatMessage, Draft, Question, Role, Source, Spent
 from service.errors import Misconfigured, Rejected, Transient
 from service.telemetry import log, went_without
 
@@ -120,7 +121,7 @@ def check_prompt(
     variant: str = DEFAULT,
 ) -> tuple[ChatMessage, ...]:
     """The fixed instructions, then the sources as the writer saw them, the question, and the draft by its sentences."""
-    lang = question.lang if question.lang in languages() else ENGLISH
+    lang = question.lang
     earlier = [text for role, text in question.history if role == "bot"][-EARLIER_ANSWERS:]
 
     def told(text: str) -> str:

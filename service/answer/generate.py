@@ -12,7 +12,8 @@ from enum import StrEnum
 
 from service.answer.markup.reasoning import strip_hidden
 from service.answer.ports import Answerer, ChatModel
-from service.answer.prompt import DEFAULT, Prompt, PromptBudget, build_prompt, less_evidence, system_text
+from service.answer.prompt import Prompt, PromptBudget, build_prompt, less_evidence, system_text
+from service.answer.templates import DEFAULT
 from service.domain import Completion, Draft, Question, Source, Spent, Zone
 from service.errors import Misconfigured, Rejected, Transient
 from service.telemetry import COMPLETIONS, log, went_without

@@ -5,20 +5,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
-
-from jinja2 import ChoiceLoader, Environment, PackageLoader, PrefixLoader, StrictUndefined
 
 from service.answer.evidence import excerpt
 from service.answer.markup.invisible import strip_invisible
-from service.domain import ENGLISH, ChatMessage, Lang, Question, Role, Source, Zone
+from service.answer.templates import DEFAULT, render
+from service.domain import ChatMessage, Lang, Question, Role, Source, Zone
 from service.domain.models import MESSAGE_TOKENS
-from service.errors import Misconfigured, Rejected
+from service.errors import Rejected
 from service.lexer import query_lexemes
 
-DEFAULT = "default"
-"""The variant of the prompt that is no folder of its own."""
 LEAST_CHARS = 400
 """Excerpts shrink to this before a source is dropped (spec P10)."""
 LAST_CHARS = 150
@@ -88,7 +83,7 @@ def build_prompt(
     """
     if not re.fullmatch(r"\w{8,64}", delimiter):
         raise ValueError("a delimiter is one word of 8 to 64 characters")
-    lang = prompt_language(question.lang)
+    lang = question.lang
     wanted = frozenset(query_lexemes(question.scored))
     system = ChatMessage(Role.SYSTEM, system_text(lang, zone, variant))
 
@@ -134,10 +129,9 @@ def shown_sources(
     question: Question, sources: Sequence[Source], chars: int, delimiter: str, variant: str = DEFAULT
 ) -> list[str]:
     """The sources word for word as `build_prompt` shows them at `chars` characters each."""
-    lang = prompt_language(question.lang)
     wanted = frozenset(query_lexemes(question.scored))
     read = (_Read(one, as_data(one.title, delimiter), as_data(one.excerpt, delimiter)) for one in sources)
-    return [one.rendered(wanted, chars, lang, variant, delimiter) for one in read]
+    return [one.rendered(wanted, chars, question.lang, variant, delimiter) for one in read]
 
 
 def less_evidence(budget: PromptBudget) -> PromptBudget:
@@ -150,69 +144,7 @@ def less_evidence(budget: PromptBudget) -> PromptBudget:
 @cache
 def system_text(lang: Lang, zone: Zone, variant: str = DEFAULT) -> str:
     """The fixed part of the prompt; every zone but the normal one is answered as the weak one."""
-    lang = prompt_language(lang)
-    return render("system", lang, variant, zone=f"{'normal' if zone is Zone.NORMAL else 'weak'}.{lang}.j2")
-
-
-def prompt_language(lang: Lang) -> Lang:
-    """The language of the prompts for a question in `lang`: English where it has none of its own."""
-    return lang if lang in languages() else ENGLISH
-
-
-@cache
-def languages() -> frozenset[Lang]:
-    """The languages that have prompts of their own; a variant adds none."""
-    return frozenset(Lang(name.split(".")[1]) for name in template_texts(DEFAULT))
-
-
-def variants() -> tuple[str, ...]:
-    """The variants of the prompt: the default one first, then each folder of templates that stand before its own."""
-    return (DEFAULT, *sorted(entry.name for entry in _folder().iterdir() if entry.is_dir()))
-
-
-def known_variant(name: str) -> str:
-    """The name; raises Misconfigured, naming those there are, where it is no variant's."""
-    if name not in variants():
-        raise Misconfigured(f"models.answerer.prompt_variant: no {name!r}; there are: {', '.join(variants())}")
-    return name
-
-
-def template_texts(variant: str) -> dict[str, str]:
-    """The templates that a variant is made of, by their names in it: its own, and those of the default that it uses."""
-    default = _texts(_folder())
-    if known_variant(variant) == DEFAULT:
-        return default
-    own = _texts(_folder() / variant)
-    told = "".join(own.values())
-    extended = {path: text for name, text in default.items() if (path := f"{DEFAULT}/{name}") in told}
-    return {**default, **own, **extended}
-
-
-def _texts(folder: Traversable) -> dict[str, str]:
-    return {one.name: one.read_text(encoding="utf-8") for one in folder.iterdir() if one.name.endswith(".j2")}
-
-
-def _folder() -> Traversable:
-    return files("service.answer") / "prompts"
-
-
-@cache
-def _templates(variant: str) -> Environment:
-    """A template of a variant may include the default one that it stands before, as "default/..."."""
-    default = PackageLoader("service.answer", "prompts")
-    own = () if known_variant(variant) == DEFAULT else (PackageLoader("service.answer", f"prompts/{variant}"),)
-    return Environment(
-        loader=ChoiceLoader([*own, default, PrefixLoader({DEFAULT: default})]),
-        autoescape=False,  # noqa: S701 # plain text for a model: escaping would change what it reads
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def render(name: str, lang: Lang, variant: str, **values: object) -> str:
-    """The template of this name in this language, which has to be one of `languages`, as the variant has it."""
-    return _templates(variant).get_template(f"{name}.{lang}.j2").render(values)
+    return render("system", lang, variant, zone="normal" if zone is Zone.NORMAL else "weak")
 
 
 def _ever_less(sources: Sequence[_Read], most_chars: int) -> Iterator[tuple[Sequence[_Read], int]]:

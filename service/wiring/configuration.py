@@ -7,10 +7,10 @@ from pathlib import Path
 from service.answer.condense.rules import VERSION as CONDENSER_VERSION
 from service.answer.gate.rules import bundled_names, rule_files
 from service.answer.messages import wordings
-from service.answer.prompt import template_texts
 from service.answer.signature import digest, excerpt_rule, sign, template_digest
 from service.answer.support.claims import THRESHOLDS
 from service.answer.support.claims import VERSION as CHECK_VERSION
+from service.answer.templates import template_texts
 from service.domain import EmbeddingProfile, RerankerProfile, Signature
 from service.inference.bundled_reranker import BIAS, LIST_WEIGHTS, PAIR_WEIGHTS
 from service.inference.profile_files import KnownReranker, Profiles, load_profiles

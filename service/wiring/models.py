@@ -224,7 +224,7 @@ async def _answerer(
         case _:
             assert_never(settings.kind)
     from service.answer.generate import FallbackAnswerer, GeneratedAnswerer, GenerateOptions
-    from service.answer.prompt import known_variant
+    from service.answer.templates import known_variant
 
     generation = GenerateOptions(
         settings.model,

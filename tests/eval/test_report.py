@@ -25,7 +25,7 @@ from eval.report.wording import Numbers, wordings
 from eval.report.worst import worst_found
 from eval.runs import Run
 from eval.systems import SYSTEMS
-from service.answer.prompt import variants
+from service.answer.templates import variants
 from tests.eval import report_runs
 from tests.eval.report_runs import (
     MAKERS,

@@ -18,8 +18,8 @@ from eval.endtoend.probing import Judge, safety_values
 from eval.endtoend.safety import told
 from service.answer.evidence import number_sources
 from service.answer.generate import GeneratedAnswerer, GenerateOptions
-from service.answer.prompt import variants
 from service.answer.sanitize import sanitize
+from service.answer.templates import variants
 from service.discourse.cooked import plain_text
 from service.discourse.shapes import posts_of_topic_json, topic_from_json
 from service.domain import Candidate, ChatMessage, Draft, Lang, PostId, Question, Role, Source, TopicId, Zone

@@ -12,22 +12,16 @@ from hypothesis import strategies as st
 
 import service.answer
 from service.answer.prompt import (
-    DEFAULT,
     LAST_CHARS,
     LEAST_CHARS,
     Prompt,
     PromptBudget,
     build_prompt,
-    known_variant,
-    languages,
     less_evidence,
-    prompt_language,
-    render,
     shown_sources,
     system_text,
-    template_texts,
-    variants,
 )
+from service.answer.templates import DEFAULT, known_variant, languages, render, template_texts, variants
 from service.domain import ENGLISH, FRENCH, ChatMessage, Lang, PostId, Question, Role, Source, TopicId, Zone
 from service.domain.models import MESSAGE_TOKENS
 from service.errors import Misconfigured, Rejected
@@ -94,7 +88,8 @@ def test_a_language_is_a_set_of_files_and_both_are_whole() -> None:
         files = {path.name for path in folder.iterdir() if path.is_file()}
         names = {file.split(".")[0] for file in files}
         assert files == {f"{name}.{lang}.j2" for name in names for lang in languages()}
-    assert [prompt_language(lang) for lang in (FRENCH, ENGLISH, Lang("de"))] == [FRENCH, ENGLISH, ENGLISH]
+    german, english, french = (render("role", lang, DEFAULT) for lang in (Lang("de"), ENGLISH, FRENCH))
+    assert german == english != french
 
 
 def test_a_variant_has_its_own_templates_before_the_default_ones() -> None:

@@ -13,8 +13,9 @@ from service.answer.condense.rules import HUMAN_TURNS, MAX_CHARS, MIN_CHARS, add
 from service.answer.generate import new_delimiter
 from service.answer.markup.reasoning import strip_hidden
 from service.answer.ports import ChatModel, DetectLanguage
-from service.answer.prompt import DEFAULT, as_data, languages, render
-from service.domain import ENGLISH, ChatMessage, Question, Role, Spent
+from service.answer.prompt import as_data
+from service.answer.templates import DEFAULT, render
+from service.domain import ChatMessage, Question, Role, Spent
 from service.errors import Misconfigured, Rejected, Transient
 from service.lexer import lexemes
 from service.telemetry import went_without
@@ -118,7 +119,7 @@ class ModelCondenser:
 
 def rewriting_prompt(question: Question, delimiter: str, variant: str = DEFAULT) -> tuple[ChatMessage, ...]:
     """The fixed instructions, then the last turns and the message as data between unguessable fences."""
-    lang = question.lang if question.lang in languages() else ENGLISH
+    lang = question.lang
 
     def told(text: str) -> str:
         return as_data(clean(text)[:TURN_CHARS], delimiter).strip()
