@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from service.settings import Settings
-from tests.unit.test_settings import settings_of
+from tests.settings_table import settings_of
 
 Manifest = Mapping[str, Any]
 Rule = Callable[[Sequence[Manifest]], Iterator[str]]
@@ -19,7 +19,7 @@ PRIVATE = ("10.", "172.16.", "192.168.")
 
 def known_variables() -> dict[str, str]:
     """Every variable that the settings read, and its setting."""
-    return {f"ARIANE_{name.upper().replace('.', '__')}": name for name, _, _ in settings_of(Settings)}
+    return {f"ARIANE_{name.upper().replace('.', '__')}": name for name, _ in settings_of(Settings)}
 
 
 def pods(manifests: Sequence[Manifest]) -> Iterator[tuple[str, Manifest]]:

@@ -1,25 +1,15 @@
 """Settings: the example loads, the environment wins, every fault is one line that says where, each is documented."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
 
 from service.errors import Misconfigured
 from service.settings import Settings, load_settings
+from tests.settings_table import PAGE, settings_of, with_table
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def settings_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, object, str]]:
-    for name, field in model.model_fields.items():
-        annotation = field.annotation
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            yield from settings_of(annotation, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", annotation, field.description or ""
 
 
 @pytest.fixture(autouse=True)
@@ -77,10 +67,10 @@ def test_a_missing_file_says_so(tmp_path: Path) -> None:
         load_settings(tmp_path / "absent.yaml")
 
 
-def test_every_setting_has_its_row_in_the_readme() -> None:
-    rows = set(re.findall(r"^\| `([a-z_.]+)` \|", (ROOT / "README.md").read_text(), re.MULTILINE))
-    assert rows == {name for name, _, _ in settings_of(Settings)}
-    assert all(description for _, _, description in settings_of(Settings))
+def test_the_page_has_the_table_of_the_code() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == with_table(page), "run: python -m tests.settings_table"
+    assert all(field.description for _, field in settings_of(Settings))
 
 
 def test_every_number_carries_its_unit() -> None:
@@ -88,6 +78,6 @@ def test_every_number_carries_its_unit() -> None:
     units = re.compile(
         r"_(seconds|hours|days|minutes|bytes|chars|attempts|size|port|k|sources|concurrency|hour|minute|tokens|texts|words|calls|percent|questions)$|^(attempts|candidates|port|concurrency)$"
     )
-    for name, kind, _ in settings_of(Settings):
-        if kind in (int, float):
+    for name, field in settings_of(Settings):
+        if field.annotation in (int, float):
             assert units.search(name.rpartition(".")[2]), name
