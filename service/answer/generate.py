@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from service.answer.categories import CategoryNames
 from service.answer.markup.reasoning import strip_hidden
 from service.answer.ports import Answerer, ChatModel
 from service.answer.prompt import Prompt, PromptBudget, build_prompt, less_evidence, system_text
@@ -121,11 +122,13 @@ class GeneratedAnswerer:
         count_tokens: Callable[[str], float],
         options: GenerateOptions,
         *,
+        categories: CategoryNames | None = None,
         delimiter: Callable[[], str] = new_delimiter,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`count_tokens` estimates on the safe side, as the model's adapter does."""
         self._model = model
+        self._categories = categories
         self._count_tokens = count_tokens
         self._options = options
         self._delimiter = delimiter
@@ -143,11 +146,12 @@ class GeneratedAnswerer:
         budget = PromptBudget(room, options.evidence_tokens, options.source_chars)
         notes: tuple[str, ...] = ()
         told = system_text(question.lang, zone, options.variant)
-        attempt = await self._attempt(question, sources, zone, budget, allowance)
+        names = await self._categories.read() if self._categories else ()
+        attempt = await self._attempt(question, sources, zone, budget, allowance, names)
         # A call that can't end in time only makes a healthy server look slow; with less to read it takes less.
         if attempt.fault and allowance.allows((self._clock() - started) / 2):
             notes = (f"retried_{attempt.fault}",)
-            attempt = await self._attempt(question, sources, zone, less_evidence(budget), allowance)
+            attempt = await self._attempt(question, sources, zone, less_evidence(budget), allowance, names)
         text = attempt.text
         if attempt.fault is Fault.CAPPED and (text := cut_after_citation(attempt.text, attempt.prompt.shown)):
             notes = (*notes, "cut_after_citation")
@@ -167,7 +171,13 @@ class GeneratedAnswerer:
         )
 
     async def _attempt(
-        self, question: Question, sources: Sequence[Source], zone: Zone, budget: PromptBudget, allowance: Allowance
+        self,
+        question: Question,
+        sources: Sequence[Source],
+        zone: Zone,
+        budget: PromptBudget,
+        allowance: Allowance,
+        categories: Sequence[str],
     ) -> Attempt:
         delimiter = self._delimiter()
         # Up to a tenth of a second over long posts: the worker goes on meanwhile.
@@ -179,6 +189,7 @@ class GeneratedAnswerer:
             budget=budget,
             count_tokens=self._count_tokens,
             delimiter=delimiter,
+            categories=categories,
             variant=self._options.variant,
         )
         try:

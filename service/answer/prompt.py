@@ -20,6 +20,10 @@ LAST_CHARS = 150
 """What the last source shrinks to before the prompt is refused."""
 SHRINK_STEP = 100
 TITLE_CHARS = 200
+CATEGORY_CHARS = 50
+"""Of a category's name: Discourse's own limit."""
+CATEGORY_TOKENS = 300
+"""Most of the whole list of categories: about 60 names of two words."""
 
 _CONTROL_TOKEN = re.compile(
     r"<(?=[|｜]|/?s>|/?(?:start|end)_of_turn>|/?(?:begin|end)_of_\w{1,20}>|<?/?SYS>|/?think(?:ing)?>|/?tool_\w{1,20}>)"
@@ -73,13 +77,15 @@ def build_prompt(
     budget: PromptBudget,
     count_tokens: Callable[[str], float],
     delimiter: str,
+    categories: Sequence[str] = (),
     variant: str = DEFAULT,
 ) -> Prompt:
-    """The prompt in the question's language (else English); the same zone begins with the same bytes.
+    """The prompt in the question's language (else English); the same zone and categories begin with the same bytes.
 
     Tokens win over characters: excerpts shrink to LEAST_CHARS, then sources drop from the last and keep their numbers.
-    `delimiter` is one unguessable word; no source and no question holds it in the prompt. Raises Rejected (413) when
-    not even the first source fits.
+    The names of `categories`, as many of the first as CATEGORY_TOKENS allow, are left out where all the evidence would
+    not fit beside them. `delimiter` is one unguessable word; no source, no name and no question holds it in the prompt.
+    Raises Rejected (413) when not even the first source fits.
     """
     if not re.fullmatch(r"\w{8,64}", delimiter):
         raise ValueError("a delimiter is one word of 8 to 64 characters")
@@ -92,13 +98,19 @@ def build_prompt(
         for name, said in (("title", question.title), ("text", question.text), ("in_full", question.condensed))
     }
 
+    listed = _listed(categories, delimiter, count_tokens)
+
     def user(evidence: Sequence[str], numbers: Sequence[int]) -> str:
-        return render("user", lang, variant, delimiter=delimiter, sources=evidence, numbers=numbers, **asked)
+        values = {"categories": listed, "sources": evidence, "numbers": numbers, **asked}
+        return render("user", lang, variant, delimiter=delimiter, **values)
 
     def length(*contents: str) -> int:
         return math.ceil(sum(count_tokens(content) + MESSAGE_TOKENS for content in contents))
 
     read = [_Read(source, as_data(source.title, delimiter), as_data(source.excerpt, delimiter)) for source in sources]
+    every = [source.n for source in sources]
+    if length(system.content, user([""] * len(every), every)) + budget.evidence_tokens > budget.prompt_tokens:
+        listed = []
     # what stands around the evidence is counted first: no less of it would make room for a question that has none
     tries = (
         _ever_less(read, budget.source_chars) if length(system.content, user((), ())) <= budget.prompt_tokens else ()
@@ -123,6 +135,20 @@ def build_prompt(
         "give the model a larger context",
         status=413,
     )
+
+
+def _listed(names: Sequence[str], delimiter: str, count_tokens: Callable[[str], float]) -> list[str]:
+    """Names as lines of a list, which ends at a line of "=" that none of them can hold."""
+    lines: list[str] = []
+    left = float(CATEGORY_TOKENS)
+    for name in names:
+        line = " ".join(as_data(name[:TITLE_CHARS].replace("=", " "), delimiter).split())[:CATEGORY_CHARS]
+        left -= count_tokens(f"- {line}\n")
+        if left < 0:
+            break
+        if line:
+            lines.append(line)
+    return lines
 
 
 def shown_sources(

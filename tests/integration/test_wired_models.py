@@ -3,18 +3,23 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from functools import partial
 
 import pytest
 
-from service.domain import ChatMessage, Role
+from service.answer.categories import CategoryNames
+from service.domain import ENGLISH, Category, CategoryId, ChatMessage, PostId, Question, Role, Source, TopicId, Zone
 from service.inference.access import Access
 from service.inference.breaker import Breaker
 from service.inference.ollama_chat import OllamaChatOptions, ollama_chat
 from service.inference.ollama_errors import ollama_client
 from service.inference.turns import Turns
 from service.settings.models import ModelSettings
-from service.wiring.models import UnprovedModels, unproved_models
+from service.store.corpus import CorpusStore
+from service.store.pool import Pool
+from service.store.references import ReferenceStore
+from service.wiring.models import UnprovedModels, open_models, unproved_models
 from tests.fakes.model_server import FakeServer, hashed_vector
 from tests.fakes.ollama import FakeOllama
 from tests.fakes.serving import Stage, served
@@ -88,3 +93,29 @@ async def test_a_generation_does_not_wait_for_a_backfill_nor_the_backfill_for_it
     assert paths.index("/api/chat") <= before + 1
     assert not backfill.done()
     assert len(await backfill) == len(TEXTS)
+
+
+async def test_a_draft_is_written_with_the_names_of_the_public_categories(
+    stage: tuple[Stage, str], stack: AsyncExitStack, pool: Pool
+) -> None:
+    fake = fake_of("ollama")
+    stage[0].on = fake
+    corpus = CorpusStore(pool)
+    await corpus.put_categories(
+        [
+            Category(CategoryId(4), "Pots", "pots", None, read_restricted=False),
+            Category(CategoryId(3), "Staff", "staff", None, read_restricted=True),
+            Category(CategoryId(1), "Plants", "plants", None, read_restricted=False),
+        ]
+    )
+    answerer = {"kind": "ollama", "url": stage[1], "model": "qwen3:30b-a3b-q6k"}
+    settings = ModelSettings.model_validate({"answerer": answerer})
+    made = unproved_models(settings, stack)
+    names = CategoryNames(corpus)
+    opening = open_models(settings, made, ReferenceStore(pool), names, source_chars=1250, prove_bundled=False)
+    models = await stack.enter_async_context(opening)
+    when = datetime(2023, 5, 1, tzinfo=UTC)
+    source = Source(1, PostId(1), TopicId(1), 1, "Pots", "pots", "Water often.", "zoe", when, 0.9, 1.0)
+    await models.answerer.draft(Question("How often?", ENGLISH), [source], Zone.NORMAL)
+    [body] = fake.posted("/api/chat")
+    assert body["messages"][1]["content"].startswith("=== categories of the forum\n- Plants\n- Pots\n=== end of")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
+from service.answer.categories import CategoryNames
 from service.answer.evidence import number_sources
 from service.answer.generate import (
     CallLimits,
@@ -31,6 +32,7 @@ from service.domain import ENGLISH, Answer, ChatMessage, Completion, Question, R
 from service.errors import ArianeError, Busy, Misconfigured, Rejected, Transient
 from service.inference.tokens import chat_tokens
 from tests.fakes.answering import BASE_URL, FakeAnswerer, FakeReranker, World, candidate
+from tests.unit.categories_told import Forum, category
 from tests.unit.forum_rules import live, raw_bbcode
 
 QUESTION = Question("How often should I water tomatoes in pots?", ENGLISH)
@@ -122,6 +124,21 @@ async def test_every_question_has_a_marker_of_its_own() -> None:
     assert one != two and re.fullmatch("[a-z]{12}", one)
     assert model.prompts[0][0] == model.prompts[1][0]
     assert len({new_delimiter() for _ in range(100)}) == 100
+
+
+async def test_both_attempts_read_the_categories_and_naming_one_is_no_talk_about_orders() -> None:
+    long_name = "Where to ask about what grows in pots in winter"
+    names = CategoryNames(Forum([category(1, "Plants"), category(2, long_name)]))
+    said = f"Every morning, as the category {long_name} says too [[1]]."
+    model = telling(completion(""), completion(said))
+    made = GeneratedAnswerer(
+        model, chat_tokens, GenerateOptions("qwen3:4b"), categories=names, delimiter=lambda: "a" * 12, clock=model.clock
+    )
+    told, trace = await through_the_pipeline(made)
+    for prompt in model.prompts:
+        listed = f"=== categories of the forum\n- Plants\n- {long_name}\n=== end of the categories\n\n"
+        assert prompt[1].content.startswith(listed)
+    assert long_name in told.markdown and "leak" not in trace.removed
 
 
 FAULTS: dict[str, Told] = {

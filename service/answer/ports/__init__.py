@@ -1,5 +1,6 @@
 """What answering needs from the outside, as Protocols; adapters match them structurally (proved in wiring)."""
 
+from service.answer.ports.categories import Categories
 from service.answer.ports.deeds import AnsweredPost, Deed, DeedKind, Deeds, OwnPosts
 from service.answer.ports.flags import AnsweringMode, FlagReader, Flags
 from service.answer.ports.forum import CreatedReply, Forum
@@ -12,6 +13,7 @@ __all__ = [
     "AnsweredPost",
     "Answerer",
     "AnsweringMode",
+    "Categories",
     "ChatModel",
     "Claim",
     "CreatedReply",
