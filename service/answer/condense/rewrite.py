@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from service.answer.condense.condenser import Condensed, RuleCondenser
 from service.answer.condense.dependence import Dependence, dependence
 from service.answer.condense.rules import HUMAN_TURNS, MAX_CHARS, MIN_CHARS, addressed, clean
-from service.answer.generate import new_delimiter
+from service.answer.generate import CallLimits, new_delimiter
 from service.answer.markup.reasoning import strip_hidden
 from service.answer.ports import ChatModel, DetectLanguage
 from service.answer.prompt import as_data
@@ -43,12 +43,10 @@ SCHEMA = {
 
 
 @dataclass(frozen=True, slots=True)
-class RewriteOptions:
-    """`model` is its name in notes, `variant` the prompt's; deadline and cap are of all model calls of one question."""
+class RewriteOptions(CallLimits):
+    """`model` is its name in notes, `variant` that of the prompt."""
 
     model: str
-    deadline_seconds: float = 120.0
-    max_calls: int = 4
     variant: str = DEFAULT
 
 
