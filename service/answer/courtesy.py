@@ -40,13 +40,14 @@ def _patterns() -> _Patterns:
     thanks = {phrase for wording in languages for phrase in wording.thanks}
     filler = {phrase for wording in languages for phrase in wording.thanks_filler}
     return _Patterns(
-        re.compile(f"(?:{_any_of(greetings)}(?: |$))+"),
-        re.compile(f"(?:{_any_of(greetings | thanks | filler)}(?: |$))+"),
-        re.compile(rf"\b{_any_of(thanks)}\b"),
+        re.compile(f"(?:{any_of(greetings)}(?: |$))+"),
+        re.compile(f"(?:{any_of(greetings | thanks | filler)}(?: |$))+"),
+        re.compile(rf"\b{any_of(thanks)}\b"),
     )
 
 
-def _any_of(phrases: Set[str]) -> str:
+def any_of(phrases: Set[str]) -> str:
+    """A regular expression for any of these phrases: the longest of those that begin alike."""
     return f"(?:{'|'.join(map(re.escape, sorted(phrases, key=lambda phrase: (-len(phrase), phrase))))})"
 
 

@@ -1,11 +1,12 @@
 """What a reply to an answer of ours says of it, by the words of the language files: thanks, an objection, nothing."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Set
 from enum import StrEnum
 from functools import cache
 from typing import Protocol
 
+from service.answer.courtesy import any_of
 from service.answer.messages import folded_words, wordings
 from service.answer.trigger import Bot
 from service.discourse.cooked import question_text
@@ -59,13 +60,11 @@ def opinion(text: str) -> Opinion | None:
 @cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     languages = wordings().values()
-    return (
-        _any_of(phrase for one in languages for phrase in one.no_objections),
-        _any_of(phrase for one in languages for phrase in one.objections),
-        _any_of(phrase for one in languages for phrase in one.gratitude),
-    )
+    spare = {phrase for one in languages for phrase in one.no_objections}
+    objections = {phrase for one in languages for phrase in one.objections}
+    gratitude = {phrase for one in languages for phrase in one.gratitude}
+    return _words(spare), _words(objections), _words(gratitude)
 
 
-def _any_of(phrases: Iterable[str]) -> re.Pattern[str]:
-    longest_first = sorted(set(phrases), key=lambda phrase: (-len(phrase), phrase))
-    return re.compile(rf"\b(?:{'|'.join(map(re.escape, longest_first))})\b")
+def _words(phrases: Set[str]) -> re.Pattern[str]:
+    return re.compile(rf"\b{any_of(phrases)}\b")
