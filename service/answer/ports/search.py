@@ -84,7 +84,7 @@ class TopicSearch(Protocol):
         limit: int,
         *,
         words: int,
-        exclude_from: tuple[TopicId, int] | None = None,
+        exclude_from: Excluded = None,
     ) -> list[TopicMatch]:
         """The `limit` topics of highest BM25 of their whole text over the `words` rarest of these lexemes.
 
