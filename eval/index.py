@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -13,8 +14,7 @@ from pydantic import SecretStr
 import service
 from eval.datasets import Dataset
 from service.discourse.names import folded_name
-from service.domain import EmbeddingProfile, IndexKind
-from service.inference.profile_files import load_profiles
+from service.domain import IndexKind
 from service.ingest.archive import embedded_by, read_categories
 from service.ingest.backfill import Backfill, backfill_archive, embed_rest
 from service.ingest.eligibility import IndexRules
@@ -23,6 +23,7 @@ from service.store.migrate import migrate, migrations_folder
 from service.store.pool import Connection, connection_arguments, translated
 from service.store.profiles import ProfileStore
 from service.wiring.answering import Answering, open_answering
+from service.wiring.configuration import embedding_profile
 from service.wiring.database import database_url
 
 NAME = "ariane-eval"
@@ -51,7 +52,7 @@ async def open_index(
     Transient.
     """
     server = await database_url(settings)
-    profile = _profile(settings)
+    profile = replace(embedding_profile(settings.models), cosine_floor=1.0)  # no index depends on the floor
     rules = _rules(settings)
     arguments = connection_arguments(settings.database, NAME)
     with translated():
@@ -169,15 +170,6 @@ async def _fill(at: Answering, dataset: Dataset, rules: IndexRules, progress: Ca
         await embed_rest(filling)  # what the dataset's vectors miss, as the worker would
     if at.embedder.profile.index_kind is not IndexKind.EXACT:
         await ProfileStore(at.pool).activate(at.embedder.profile.name)
-
-
-def _profile(settings: Settings) -> EmbeddingProfile:
-    models = settings.models
-    known = load_profiles(Path(models.profiles_file) if models.profiles_file else None)
-    found = known.embedder(models.embedder.profile).profile
-    return EmbeddingProfile(
-        found.model, found.strategy, found.version, found.dimensions, found.window_tokens, models.index_kind
-    )
 
 
 def _rules(settings: Settings) -> IndexRules:

@@ -69,8 +69,7 @@ def command(
 
 def _write(folder: Path, settings: Settings) -> None:
     """Write the manifest, then say what is wrong in the folder; raises Rejected where something is."""
-    own = settings.models.profiles_file
-    known = load_profiles(Path(own) if own else None).embedders.values()
+    known = load_profiles(settings.models.profiles_file).embedders.values()
     written = write_manifest(folder)
     faults = list(faults_of(load_dataset(folder), [one.profile for one in known]))
     for fault in faults[1:]:

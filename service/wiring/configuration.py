@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from pathlib import Path
 
 from service.answer.condense.rules import VERSION as CONDENSER_VERSION
 from service.answer.gate.rules import bundled_names, rule_files
@@ -29,7 +28,7 @@ def configuration(settings: Settings) -> Signature:
     unknown profile or variant of the prompt.
     """
     models = settings.models
-    profiles = load_profiles(Path(models.profiles_file) if models.profiles_file else None)
+    profiles = load_profiles(models.profiles_file)
     templates = template_texts(models.answerer.prompt_variant)
     prompts = (
         {}
@@ -58,19 +57,21 @@ def configuration(settings: Settings) -> Signature:
 
 def embedding_profile(settings: ModelSettings) -> EmbeddingProfile:
     """The profile that the configured embedder has, and its index; raises Misconfigured for an unknown one."""
-    profiles = load_profiles(Path(settings.profiles_file) if settings.profiles_file else None)
+    profiles = load_profiles(settings.profiles_file)
     return replace(profiles.embedder(settings.embedder.profile).profile, index_kind=settings.index_kind)
 
 
 def reranker_profile(settings: ModelSettings) -> RerankerProfile:
     """The profile that the configured reranker has; raises Misconfigured for an unknown one."""
-    profiles = load_profiles(Path(settings.profiles_file) if settings.profiles_file else None)
+    profiles = load_profiles(settings.profiles_file)
     return profiles.reranker(settings.reranker.profile).profile
 
 
 def _embedder(models: ModelSettings, profiles: Profiles) -> dict[str, object]:
     known = profiles.embedder(models.embedder.profile)
-    profile = {name: value for name, value in asdict(known.profile).items() if name != "index_kind"}
+    # Of a profile that doesn't split posts, that there is such a thing changes no answer.
+    left_out = {"index_kind"} if known.profile.passage_tokens else {"index_kind", "passage_tokens", "overlap_tokens"}
+    profile = {name: value for name, value in asdict(known.profile).items() if name not in left_out}
     return {"kind": models.embedder.kind, "profile": profile, "texts": known.texts}
 
 
