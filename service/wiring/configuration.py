@@ -69,9 +69,7 @@ def reranker_profile(settings: ModelSettings) -> RerankerProfile:
 
 def _embedder(models: ModelSettings, profiles: Profiles) -> dict[str, object]:
     known = profiles.embedder(models.embedder.profile)
-    # Of a profile that doesn't split posts, that there is such a thing changes no answer.
-    left_out = {"index_kind"} if known.profile.passage_tokens else {"index_kind", "passage_tokens", "overlap_tokens"}
-    profile = {name: value for name, value in asdict(known.profile).items() if name not in left_out}
+    profile = {name: value for name, value in asdict(known.profile).items() if name != "index_kind"}
     return {"kind": models.embedder.kind, "profile": profile, "texts": known.texts}
 
 
