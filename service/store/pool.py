@@ -88,6 +88,15 @@ async def transaction(pool: Pool) -> AsyncIterator[Connection]:
         yield conn
 
 
+@asynccontextmanager
+async def timed_transaction(pool: Pool, *, timeout_seconds: float) -> AsyncIterator[Connection]:
+    """A transaction each statement of which ends in Transient when it takes longer than that."""
+    async with transaction(pool) as conn:
+        timeout_ms = max(1, round(timeout_seconds * 1000))  # 0 would be none
+        await conn.execute("SELECT set_config('statement_timeout', %s, true)", (str(timeout_ms),))
+        yield conn
+
+
 def connection_arguments(settings: DatabaseSettings, application_name: str) -> dict[str, Any]:
     """libpq's parameters for every connection of ours: a dead peer is noticed within about half a minute."""
     return {

@@ -1,8 +1,8 @@
 """Search as a question sees it: only what the public sees at this moment, best first, in every channel."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, LiteralString
 
 from pgvector import HalfVector
@@ -13,7 +13,7 @@ from service.domain import Candidate, EmbeddingProfile, IndexKind, TopicHit, Top
 from service.store import topic_channels
 from service.store.bm25 import ASKED, K1, OF_POST, B, Bm25
 from service.store.kept import Kept, keeps_few
-from service.store.pool import Connection, Pool, transaction
+from service.store.pool import Connection, Pool, timed_transaction
 from service.store.profile_sql import nearest_statement
 from service.store.profiles import find_profile
 from service.store.topic_channels import Grain
@@ -62,7 +62,7 @@ class SearchStore:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._pool = pool
-        self._timeout_ms = max(1, round(timeout_seconds * 1000))
+        self._timeout_seconds = timeout_seconds
         self._bm25 = Bm25(k1=k1, b=b, clock=clock)
 
     async def nearest_posts(
@@ -100,12 +100,8 @@ class SearchStore:
                     break
             return found
 
-    @asynccontextmanager
-    async def _limited(self) -> AsyncIterator[Connection]:
-        """A transaction whose statements end in Transient when they take too long."""
-        async with transaction(self._pool) as conn:
-            await conn.execute("SELECT set_config('statement_timeout', %s, true)", (str(self._timeout_ms),))
-            yield conn
+    def _limited(self) -> AbstractAsyncContextManager[Connection]:
+        return timed_transaction(self._pool, timeout_seconds=self._timeout_seconds)
 
     async def keyword_posts(
         self, lexemes: Sequence[str], limit: int, *, exclude_from: tuple[TopicId, int] | None = None

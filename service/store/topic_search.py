@@ -9,7 +9,8 @@ from psycopg.rows import dict_row
 from service.answer.ports import TopicMatch
 from service.domain import Candidate, TopicId
 from service.store.bm25 import OF_POST, Bm25, rarity, score
-from service.store.pool import Pool, connection
+from service.store.pool import Pool, timed_transaction
+from service.store.search import TIMEOUT_SECONDS
 from service.store.topic_channels import ANSWERING, ANSWERS, READ_CHARS
 
 COMMON_PERCENT, COMMON_POSTS = 5, 50
@@ -63,10 +64,17 @@ FROM chosen JOIN public_posts AS public USING (post_id) ORDER BY bm25 DESC, publ
 
 
 class TopicSearchStore:
-    """Matches `service.answer.ports.TopicSearch`."""
+    """Matches `service.answer.ports.TopicSearch`; a search that takes longer than the timeout ends in Transient."""
 
-    def __init__(self, pool: Pool, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._pool = pool
+        self._timeout_seconds = timeout_seconds
         self._bm25 = Bm25(clock=clock)
 
     async def keyword_topics(
@@ -98,7 +106,8 @@ class TopicSearchStore:
             "common": COMMON_POSTS,
             "common_percent": COMMON_PERCENT,
         }
-        async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
+        limited = timed_transaction(self._pool, timeout_seconds=self._timeout_seconds)
+        async with limited as conn, conn.cursor(row_factory=dict_row) as cursor:
             given = parameters | await self._bm25.parameters(conn, lexemes)
             # Never prepared: a generic plan would not know how rare the words are.
             await cursor.execute(_TOPICS, given, prepare=False)

