@@ -12,11 +12,12 @@ from service.discourse.names import folded_name
 from service.domain import CategoryId, InboxId, Lang, Post, PostId, PostType, TopicId, UserId
 from service.errors import Misconfigured, Transient
 from service.ingest import index
-from service.ingest.embed import embed_pending
 from service.ingest.index import Indexer
 from service.ingest.reconcile import reconcile_round
+from service.ingest.share import embed_part
 from service.jobs import Work
 from service.store.alerts import AlertStore
+from service.store.crawl import CrawlStore
 from service.store.signals import SignalStore
 from service.store.trials import TrialStore
 from service.store.withdrawn import sweep
@@ -85,7 +86,8 @@ class Worker:
             log.warning("reconcile_stopped", error=str(exc))
 
     async def embed_pending(self) -> int:
-        return await embed_pending(self._services.corpus, self._services.embedder)
+        # None: whatever is left, a backfill or another worker embeds now.
+        return await embed_part(self._services.corpus, self._services.embedder, CrawlStore(self._services.pool)) or 0
 
     async def answer_post(self, inbox_id: InboxId) -> None:
         post = await self._question(inbox_id)

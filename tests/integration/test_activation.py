@@ -14,7 +14,7 @@ from service.doctor.check import Status
 from service.doctor.patient import Patient, utc_now
 from service.domain import EvaluationRun, RunKind
 from service.errors import Rejected
-from service.ingest.embed import embed_pending
+from service.ingest.share import Unshared, embed_part
 from service.jobs import Work
 from service.settings import Settings
 from service.store.corpus import CorpusStore
@@ -60,7 +60,7 @@ async def runs(pool: Pool) -> EvaluationStore:
     await corpus.put_categories([PUBLIC])
     await corpus.put_topics([TOPIC])
     await corpus.put_posts([indexed(post(n), f"body {n}") for n in range(1, 21)])
-    assert await embed_pending(corpus, EMBEDDER) == 20
+    assert await embed_part(corpus, EMBEDDER, Unshared()) == 20
     return EvaluationStore(pool)
 
 
@@ -126,7 +126,7 @@ async def test_the_pipeline_goes_on_over_a_covered_index_only(runs: EvaluationSt
     with pytest.raises(Rejected, match=r"90\.9 % of the posts .* is 95: run `ariane backfill`") as refused:
         await turn_on(pool)
     assert "no passed test" not in str(refused.value)
-    await embed_pending(corpus, EMBEDDER)
+    await embed_part(corpus, EMBEDDER, Unshared())
     await turn_on(pool)
 
 

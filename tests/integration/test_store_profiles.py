@@ -8,8 +8,8 @@ import pytest
 
 from service.domain import Embedded, EmbeddingProfile, IndexKind
 from service.errors import Misconfigured, Rejected
-from service.ingest.embed import embed_pending
 from service.ingest.ports import EmbeddingFailure, TopicPost
+from service.ingest.share import Unshared, embed_part
 from service.store.corpus import CorpusStore
 from service.store.pool import Pool
 from service.store.profiles import ProfileStore
@@ -115,18 +115,22 @@ class Constant:
     def truncate(self, text: str) -> str:
         return text
 
+    def tokens(self, text: str) -> float:
+        return float(len(text))
+
     async def embed_passages(self, texts: Sequence[str]) -> Sequence[Embedded]:
         return [unit(0, 1, 0, 0) for _ in texts]
 
 
 async def test_a_second_profile_is_filled_while_the_first_answers_then_replaces_it(
-    profiles: ProfileStore, pool: Pool
+    profiles: ProfileStore, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("service.ingest.share.PART_IDS", 8)
     corpus, search = CorpusStore(pool), SearchStore(pool)
     await corpus.put_posts([indexed(post(n), "red") for n in range(2, 40)])
     await profiles.activate(PROFILE.name)
     new = replace(PROFILE, model="better", strategy=100, index_kind=IndexKind.HNSW_HALFVEC)
-    while await embed_pending(corpus, Constant(new), limit=7):
+    while await embed_part(corpus, Constant(new), Unshared()):
         [found] = await search.nearest_posts(PROFILE, unit(1, 0, 0, 0), 5)
         assert found.post_id == POST.id  # the only one that the old profile knows, all the time
     assert len(await search.nearest_posts(new, unit(0, 1, 0, 0), 50)) == 39
