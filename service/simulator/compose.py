@@ -1,18 +1,16 @@
 """What a person does on the pages: choose who to be, reply, start a topic, edit, delete."""
 
-from urllib.parse import quote
-
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from service.simulator.control import local_only, same_site
 from service.simulator.forum import Author
 from service.simulator.model import Member, Post
-from service.simulator.pages import Here, me_or_refuse, render, topic_page
+from service.simulator.pages import me_or_refuse, render, topic_page
 from service.simulator.posting import Draft
 from service.simulator.refusals import Refusal, forbidden, not_found
 from service.simulator.rights import sees_post
-from service.simulator.room import MEMBER_COOKIE, Room, current_member, sent_values
+from service.simulator.room import Here, Room, current_member, remember, sent_id, sent_texts
 from service.simulator.sites import seen_categories
 from service.simulator.switches import Fault
 
@@ -30,33 +28,22 @@ def _chosen(here: Room, fields: dict[str, str], request: Request) -> Member:
     return me_or_refuse(request, here)
 
 
-def _remember(response: Response, here: Room, member: Member | None) -> Response:
-    path = here.forum.base_path or "/"
-    if member is None:
-        response.delete_cookie(MEMBER_COOKIE, path=path)
-    else:
-        response.set_cookie(MEMBER_COOKIE, quote(member.username), path=path, httponly=True, samesite="strict")
-    return response
-
-
 @router.post("/who")
 async def choose_member(request: Request, here: Here) -> Response:
     """Become a member (there are no passwords here), or nobody; then back to the page."""
-    fields = await sent_values(request)
-    name, back = str(fields.get("as", "")), str(fields.get("back", ""))
+    fields = await sent_texts(request)
+    name, back = fields.get("as", ""), fields.get("back", "")
     safe = back if back.startswith("/") and not back.startswith(("//", "/\\")) else f"{here.forum.base_path}/"
-    return _remember(RedirectResponse(safe, 303), here, here.forum.member(name) if name else None)
+    return remember(RedirectResponse(safe, 303), here, here.forum.member(name) if name else None)
 
 
 @router.post("/t/{topic_id}/reply")
 async def reply(topic_id: int, request: Request, here: Here) -> Response:
-    fields = {k: str(v) for k, v in (await sent_values(request)).items()}
+    fields = await sent_texts(request)
     topic = here.forum.topics.get(topic_id)
     if topic is None:
         raise not_found()
-    number = fields.get("reply_to", "")
-    reply_to = int(number) if number.isdecimal() and len(number) < 10 else None
-    raw = fields.get("raw", "").replace("\r\n", "\n")
+    reply_to, raw = sent_id(fields.get("reply_to", "")), fields.get("raw", "")
     member = _chosen(here, fields, request)
     approval = here.switches.take(Fault.ENQUEUE, method="POST", path="/posts.json") is not None
     try:
@@ -65,9 +52,9 @@ async def reply(topic_id: int, request: Request, here: Here) -> Response:
         page = topic_page(
             request, here, topic, reply_to=reply_to, raw=raw, fault=refusal.message, status=refusal.status
         )
-        return _remember(page, here, member)
+        return remember(page, here, member)
     url = here.forum.topic_url(topic, made.number if isinstance(made, Post) else None)
-    return _remember(RedirectResponse(url, 303), here, member)
+    return remember(RedirectResponse(url, 303), here, member)
 
 
 def _new_topic_page(
@@ -94,24 +81,23 @@ async def new_topic(request: Request, here: Here) -> HTMLResponse:
 
 @router.post("/new-topic")
 async def create_topic(request: Request, here: Here) -> Response:
-    fields = {k: str(v) for k, v in (await sent_values(request)).items()}
-    number = fields.get("category", "")
+    fields = await sent_texts(request)
     member = _chosen(here, fields, request)
     draft = Draft(
-        raw=fields.get("raw", "").replace("\r\n", "\n"),
+        raw=fields.get("raw", ""),
         title=fields.get("title", ""),
-        category_id=int(number) if number.isdecimal() and len(number) < 10 else 0,
+        category_id=sent_id(fields.get("category", "")) or 0,
         lang="fr" if fields.get("lang") == "fr" else "en",
     )
     try:
         made = here.desk.submit(member, draft)
     except Refusal as refusal:
         page = _new_topic_page(request, here, fields, fault=refusal.message, status=refusal.status)
-        return _remember(page, here, member)
+        return remember(page, here, member)
     url = f"{here.forum.base_path}/"
     if isinstance(made, Post):
         url = here.forum.topic_url(here.forum.topics[made.topic_id])
-    return _remember(RedirectResponse(url, 303), here, member)
+    return remember(RedirectResponse(url, 303), here, member)
 
 
 def _mine(request: Request, here: Room, post_id: int) -> tuple[Member, Post]:
@@ -134,13 +120,13 @@ async def edit_form(post_id: int, request: Request, here: Here) -> HTMLResponse:
 async def edit(post_id: int, request: Request, here: Here) -> Response:
     """Save the text, or delete the post (`action` = delete)."""
     member, post = _mine(request, here, post_id)
-    fields = await sent_values(request)
+    fields = await sent_texts(request)
     topic = here.forum.topics[post.topic_id]
     if fields.get("action") == "delete":
         here.forum.delete_post(Author(member, here.desk.clock()), post_id)
         gone = post.number == 1
         return RedirectResponse(f"{here.forum.base_path}/" if gone else here.forum.topic_url(topic), 303)
-    raw = str(fields.get("raw", "")).replace("\r\n", "\n").rstrip()
+    raw = fields.get("raw", "").rstrip()
     if here.desk.limits.min_post_chars <= len(raw) <= here.desk.limits.max_post_chars:
         here.forum.edit_post(post_id, raw=raw, now=here.desk.clock())
     return RedirectResponse(here.forum.topic_url(topic, post.number), 303)

@@ -4,15 +4,15 @@ import base64
 import binascii
 import hashlib
 import hmac
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 
 from service.simulator.control import local_only
 from service.simulator.model import Member
-from service.simulator.pages import Here, render
-from service.simulator.room import MEMBER_COOKIE, Room, current_member
+from service.simulator.pages import render
+from service.simulator.room import Here, Room, current_member, people, remember
 
 router = APIRouter(prefix="/session", dependencies=[Depends(local_only)], include_in_schema=False)
 
@@ -36,20 +36,16 @@ async def provide(request: Request, here: Here, sso: str = "", sig: str = "") ->
     if not hmac.compare_digest(_sign(secret, sso).encode(), sig.encode("utf-8", "replace")):
         return PlainTextResponse("There was a problem with the sign-in: its signature is wrong.", 422)
     if fields.get("logout") == "true":
-        response = RedirectResponse(back, 302)
-        response.delete_cookie(MEMBER_COOKIE, path=here.forum.base_path or "/")
-        return response
+        return remember(RedirectResponse(back, 302), here, None)
     member = _chosen(request, here)
     if member is None:
-        links = {name: urlencode({"sso": sso, "sig": sig, "as": name}) for name in _names(here)}
+        names = [m.username for m in sorted(people(here), key=lambda m: (not m.staff, m.username.casefold()))]
+        links = {name: urlencode({"sso": sso, "sig": sig, "as": name}) for name in names}
         return render("connect.html", request, here, site=urlsplit(back).netloc, links=links)
     answer = base64.b64encode(urlencode(fields | _said_of(member)).encode()).decode()
     joint = "&" if "?" in back else "?"
     response = RedirectResponse(f"{back}{joint}{urlencode({'sso': answer, 'sig': _sign(secret, answer)})}", 302)
-    if "as" in request.query_params:
-        path = here.forum.base_path or "/"
-        response.set_cookie(MEMBER_COOKIE, quote(member.username), path=path, httponly=True, samesite="strict")
-    return response
+    return remember(response, here, member) if "as" in request.query_params else response
 
 
 def _said_of(member: Member) -> dict[str, str]:
@@ -67,11 +63,6 @@ def _said_of(member: Member) -> dict[str, str]:
 def _chosen(request: Request, here: Room) -> Member | None:
     name = request.query_params.get("as")
     return current_member(request, here) if name is None else here.forum.member(name)
-
-
-def _names(here: Room) -> list[str]:
-    people = sorted(here.forum.members.values(), key=lambda m: (not m.staff, m.username.casefold()))
-    return [m.username for m in people if not m.bot and m.id > 0 and m.username != here.bot_username]
 
 
 def _fields(sso: str) -> dict[str, str]:

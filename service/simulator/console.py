@@ -5,8 +5,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from service.simulator import views
 from service.simulator.control import local_only, same_site
-from service.simulator.pages import Here, render
-from service.simulator.room import Room, sent_values
+from service.simulator.pages import render
+from service.simulator.room import Here, Room, sent_id, sent_texts
 from service.simulator.switches import Body, Fault, switch_from_json
 
 SHOWN = 100
@@ -49,9 +49,8 @@ def _switches_page(request: Request, here: Room, *, fault: str, status: int) -> 
 @router.post("/form")
 async def change(request: Request, here: Here) -> Response:
     """The forms of both pages: turn a fault on or off, approve a post, send a delivery again."""
-    fields = {k: str(v) for k, v in (await sent_values(request)).items()}
-    action, number = fields.pop("action", ""), fields.pop("id", "0")
-    chosen = int(number) if number.isdecimal() and len(number) < 10 else 0
+    fields = await sent_texts(request)
+    action, chosen = fields.pop("action", ""), sent_id(fields.pop("id", "")) or 0
     back = f"{here.forum.base_path}/simulator/switches"
     try:
         if action == "on":

@@ -1,23 +1,20 @@
 """The simulator's own end points, for this machine only: switches, deliveries, approvals, a topic's state."""
 
 import ipaddress
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Depends, Request
 
-from service.simulator.model import Change, Event, Member
+from service.simulator.model import SYSTEM, Change, Event, Member
 from service.simulator.moderation import asked_for, carry_out
 from service.simulator.refusals import Refusal, forbidden, not_found
 from service.simulator.rights import readable_posts, sees_topic
-from service.simulator.room import Room, current_member, room, sent_values
+from service.simulator.room import Here, Room, current_member, sent_values
 from service.simulator.shapes import Json, created_post, stamp
 from service.simulator.switches import switch_from_json
 from service.simulator.waiting import is_waiting
 from service.simulator.webhooks import Delivery, Webhooks
-
-SYSTEM = Member(-1, "system", "system", moderator=True, admin=True)
-Here = Annotated[Room, Depends(room)]
 
 
 async def local_only(request: Request) -> None:

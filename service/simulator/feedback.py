@@ -6,11 +6,11 @@ from enum import StrEnum
 
 from fastapi import APIRouter, Depends, Request
 
-from service.simulator.control import Here, local_only, same_site
+from service.simulator.control import local_only, same_site
 from service.simulator.forum import Forum
 from service.simulator.model import Change, Event, Member
 from service.simulator.refusals import Refusal, not_found
-from service.simulator.room import sent_values
+from service.simulator.room import Here, sent_values
 from service.simulator.shapes import Json
 
 router = APIRouter(prefix="/simulator", dependencies=[Depends(local_only), Depends(same_site)])

@@ -28,6 +28,10 @@ class Member:
         return self.moderator or self.admin
 
 
+SYSTEM = Member(-1, "system", "system", moderator=True, admin=True)
+"""Discourse's own account, which no list of members shows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Category:
     id: int

@@ -1,8 +1,8 @@
-"""The pages a person uses: topics, posts, composer, member picker; and the simulator's own two."""
+"""The pages a person uses: topics, posts, composer, member picker."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -15,7 +15,7 @@ from service.simulator.model import Member, Topic
 from service.simulator.moderation import Deed, asked_for, carry_out
 from service.simulator.refusals import Refusal, forbidden, not_found, not_logged_in
 from service.simulator.rights import may_reply, readable_posts, sees_topic
-from service.simulator.room import Room, current_member, room, sent_values
+from service.simulator.room import Here, Room, current_member, people, sent_values
 from service.simulator.sites import found_posts, seen_categories
 from service.simulator.waiting import is_waiting
 
@@ -25,7 +25,6 @@ TOPIC_DEEDS = (
     *(Deed.RETITLE, Deed.TAG, Deed.RECATEGORISE, Deed.MERGE, Deed.UNLIST, Deed.LIST),
     *(Deed.CLOSE, Deed.OPEN, Deed.ARCHIVE, Deed.UNARCHIVE),
 )
-Here = Annotated[Room, Depends(room)]
 router = APIRouter(dependencies=[Depends(local_only), Depends(same_site)], include_in_schema=False)
 _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -39,14 +38,13 @@ _TEMPLATES = Environment(
 def render(template: str, request: Request, here: Room, *, status: int = 200, **values: Any) -> HTMLResponse:
     """A page with what every page shows: the forum's title, who reads, whom he can be."""
     me = current_member(request, here)
-    people = sorted(here.forum.members.values(), key=lambda m: (m.staff, m.trust_level == 0, m.username.casefold()))
     html = _TEMPLATES.get_template(template).render(
         title=here.forum.title,
         base=here.forum.base_path,
         path=request.url.path,
         me=me,
         my_face=views.face(here.forum, me, here.bot_username) if me else None,
-        people=[m for m in people if not m.bot and m.username != here.bot_username and m.id > 0],
+        people=sorted(people(here), key=lambda m: (m.staff, m.trust_level == 0, m.username.casefold())),
         bot=here.bot_username,
         **values,
     )

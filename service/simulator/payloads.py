@@ -2,11 +2,10 @@
 
 from service.simulator.forum import Forum
 from service.simulator.listings import topic_payload
-from service.simulator.model import Change, Event, Member
+from service.simulator.model import SYSTEM, Change, Event
 from service.simulator.shapes import Json, single_post
 from service.simulator.sites import category_payload, notification
 
-_SYSTEM = Member(id=-1, username="system", name="system", moderator=True, admin=True)
 _NOT_IN_HOOKS = frozenset(
     {"yours", "readers_count", "flair_url", "flair_bg_color", "flair_color", "actions_summary", "mentioned_users"}
 )
@@ -17,7 +16,7 @@ def post_payload(forum: Forum, post_id: int) -> Json:
     post = forum.posts[post_id]
     topic = forum.topics[post.topic_id]
     category = forum.categories.get(topic.category_id or 0)
-    whole = single_post(forum, post, _SYSTEM)
+    whole = single_post(forum, post, SYSTEM)
     shape = {k: v for k, v in whole.items() if k not in _NOT_IN_HOOKS and not k.startswith("can_")}
     return shape | {
         "topic_title": topic.title,

@@ -8,14 +8,13 @@ from service.simulator import listings, shapes, sites
 from service.simulator.model import REGULAR, Member, Post, Topic
 from service.simulator.refusals import forbidden, invalid_key, not_found, not_logged_in, too_many
 from service.simulator.rights import Reader, is_listed, is_staff, sees_post, sees_topic
-from service.simulator.room import Room, room
+from service.simulator.room import Here, Room
 
 PAGE = 50
 """Ids that one page of `/posts.json` covers: it shows what of them the reader sees, perhaps nothing."""
 REPLIES = 20
 MAX_ID = 2**31 - 1
 router = APIRouter()
-Here = Annotated[Room, Depends(room)]
 
 
 async def reader(request: Request, here: Here) -> Reader:

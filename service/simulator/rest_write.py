@@ -10,8 +10,8 @@ from service.simulator.forum import Author
 from service.simulator.model import Member, Post
 from service.simulator.posting import Draft
 from service.simulator.refusals import forbidden, missing, not_found, unprocessable
-from service.simulator.rest import Here, Known
-from service.simulator.room import Room, sent_values
+from service.simulator.rest import Known
+from service.simulator.room import Here, Room, sent_values
 from service.simulator.switches import Fault
 
 router = APIRouter()

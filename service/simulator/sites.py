@@ -16,7 +16,8 @@ def category_colour(category: Category) -> str:
     return PALETTE[category.id % len(PALETTE)]
 
 
-def _category(forum: Forum, category: Category) -> Json:
+def category_payload(forum: Forum, category: Category) -> Json:
+    """A category of `/site.json`, and a webhook's `category`."""
     topics = [t for t in forum.topics.values() if t.category_id == category.id and t.visible and not t.deleted_at]
     ids = {t.id for t in topics}
     return {
@@ -82,7 +83,7 @@ def site(forum: Forum, reader: Reader) -> Json:
         "can_tag_topics": False,
         "can_tag_pms": False,
         "top_tags": [],
-        "categories": [_category(forum, c) | extra for c in seen_categories(forum, reader)],
+        "categories": [category_payload(forum, c) | extra for c in seen_categories(forum, reader)],
         "archetypes": [
             {"id": "regular", "name": "Regular Topic", "options": []},
             {"id": "banner", "name": "Banner Topic", "options": []},
@@ -98,15 +99,10 @@ def category_list(forum: Forum, reader: Reader) -> Json:
     rows = []
     for category in seen_categories(forum, reader):
         if category.parent_id is None:
-            shape = _category(forum, category)
+            shape = category_payload(forum, category)
             children = [c.id for c in forum.categories.values() if c.parent_id == category.id]
             rows.append(shape | counts | {"topics_all_time": shape["topic_count"], "subcategory_ids": children})
     return {"category_list": {"can_create_category": False, "can_create_topic": reader is not None, "categories": rows}}
-
-
-def category_payload(forum: Forum, category: Category) -> Json:
-    """A webhook's `category`."""
-    return _category(forum, category)
 
 
 def notification(forum: Forum, note: Notification) -> Json:
