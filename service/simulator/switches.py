@@ -1,6 +1,6 @@
 """The forum's misbehaviours, set at run time: what goes wrong, for which requests, how often."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -74,7 +74,7 @@ class Switches:
         self._on: list[Switch] = []
         self._last = 0
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Switch]:
         return iter(tuple(self._on))
 
     def turn_on(self, fault: Fault, **options: Any) -> Switch:
@@ -99,26 +99,29 @@ class Switches:
         return None
 
 
+_OPTIONS: dict[str, Callable[[Any], Any]] = {
+    "method": lambda value: str(value).upper(),
+    "path": str,
+    "times": int,
+    "status": int,
+    "body": Body,
+    "seconds": float,
+    "retry_after_seconds": int,
+}
+
+
 def switch_from_json(switches: Switches, values: Mapping[str, Any]) -> Switch:
     """Turn on what a JSON object or a form asks for; raises ValueError that says what is wrong."""
-    unknown = set(values) - {"fault", "method", "path", "times", "status", "body", "seconds", "retry_after_seconds"}
+    unknown = values.keys() - _OPTIONS.keys() - {"fault"}
     if unknown:
         raise ValueError(f"unknown: {', '.join(sorted(unknown))}")
     given = {key: value for key, value in values.items() if value not in ("", None)}
-    fault = Fault(given.pop("fault", ""))
-    options: dict[str, Any] = {
-        "method": str(given.get("method", "")).upper(),
-        "path": str(given.get("path", "")),
-        "times": int(given["times"]) if "times" in given else None,
-        "status": int(given.get("status", 500)),
-        "body": Body(given.get("body", Body.JSON)),
-        "seconds": float(given.get("seconds", 1.0)),
-        "retry_after_seconds": int(given["retry_after_seconds"]) if "retry_after_seconds" in given else None,
-    }
-    if not 400 <= options["status"] <= 599:
+    fault = Fault(given.get("fault", ""))
+    options = {name: read(given[name]) for name, read in _OPTIONS.items() if name in given}
+    if not 400 <= options.get("status", 400) <= 599:
         raise ValueError("status must be between 400 and 599")
-    if not 0 <= options["seconds"] <= 600:
+    if not 0 <= options.get("seconds", 0) <= 600:
         raise ValueError("seconds must be between 0 and 600")
-    if options["times"] is not None and options["times"] < 1:
+    if options.get("times", 1) < 1:
         raise ValueError("times must be at least 1")
     return switches.turn_on(fault, **options)
