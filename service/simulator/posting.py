@@ -133,13 +133,10 @@ class Desk:
         title = (draft.title or "").strip()
         if not title:
             return "Title can't be blank"
-        if not self.limits.min_title_chars <= len(title) <= self.limits.max_title_chars:
-            few = len(title) < self.limits.min_title_chars
-            return (
-                f"Title is too short (minimum is {self.limits.min_title_chars} characters)"
-                if few
-                else (f"Title is too long (maximum is {self.limits.max_title_chars} characters)")
-            )
+        if len(title) < self.limits.min_title_chars:
+            return f"Title is too short (minimum is {self.limits.min_title_chars} characters)"
+        if len(title) > self.limits.max_title_chars:
+            return f"Title is too long (maximum is {self.limits.max_title_chars} characters)"
         category = self.forum.categories.get(draft.category_id or 0)
         if category is None:
             return "Category can't be blank"
