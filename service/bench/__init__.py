@@ -2,10 +2,13 @@
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
+Say = Callable[[str], None]
+"""Tells who waits how far a bench has come."""
 
 
 def report(

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from service.bench import percentiles_ms, report
+from service.bench import Say, percentiles_ms, report
 from service.bench.scratch import scratch_database
-from service.bench.search import Say
 from service.bench.vectors import LIKE, Vectors, synthetic
 from service.domain import Category, CategoryId, EmbeddingProfile, IndexKind, Post, PostId, Topic, TopicId, UserId
 from service.ingest.ports import EmbeddedPassage, IndexedPost
@@ -70,11 +69,11 @@ async def bench_backfill(
         rows.append(_both("posts and vectors, bulk", rows[-2:]))
         await corpus.settle()
         for turn, kind in enumerate(kinds):
-            await profiles.ensure_profile(EmbeddingProfile("bench", 100, 1, dimensions, 512, kind))
+            profile = replace(profile, index_kind=kind)
+            await profiles.ensure_profile(profile)
             start = perf_counter()
             await profiles.activate(profile.name)
             build_s = round(perf_counter() - start, 1)
-            profile = EmbeddingProfile("bench", 100, 1, dimensions, 512, kind)
             some = range(posts + turn * live_posts, posts + (turn + 1) * live_posts)
             await measure(f"posts, {kind} live", put_posts, some, LIVE_BATCH)
             await measure(f"vectors, {kind} live", put_vectors, some, LIVE_BATCH)

@@ -7,6 +7,7 @@ from math import log10
 from pathlib import Path
 from typing import Any
 
+from service.bench.search import ENOUGH
 from service.errors import Rejected
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 460, 300, 62, 44, 48
@@ -34,11 +35,10 @@ def svg(result: dict[str, Any]) -> str:
     if len(sizes) > 1:
         best = [_at_recall([row for row in rows if row["posts"] == size]) for size in sizes]
         grown = _by_kind((row for of_size in best for row in of_size), "posts", "p95_ms")
-        panels.append(_panel(WIDTH, "at recall@25 of 0.99 or the best there is", "posts", "p95, ms", grown, log_y=True))
-    width, caption = (
-        WIDTH * len(panels),
-        f"{result['settings']['vectors']}, {result['settings']['dimensions']} dimensions",
-    )
+        title = f"at recall@25 of {ENOUGH} or the best there is"
+        panels.append(_panel(WIDTH, title, "posts", "p95, ms", grown, log_y=True))
+    width = WIDTH * len(panels)
+    caption = f"{result['settings']['vectors']}, {result['settings']['dimensions']} dimensions"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" font-family="sans-serif"'
         f' font-size="11" role="img"><title>{escape(caption)}</title><rect width="{width}" height="{HEIGHT}"'
@@ -58,13 +58,13 @@ def _by_kind(rows: Iterable[dict[str, Any]], x: str, y: str) -> dict[str, list[P
 
 
 def _at_recall(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of each kind the fastest row with recall 0.99, or the one of highest recall."""
+    """Of each kind the fastest row with recall enough, or the one of highest recall."""
     kinds: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         kinds[_kind(row)].append(row)
     best = []
     for some in kinds.values():
-        fit = [row for row in some if row["recall"] >= 0.99]
+        fit = [row for row in some if row["recall"] >= ENOUGH]
         best.append(min(fit, key=lambda row: row["p95_ms"]) if fit else max(some, key=lambda row: row["recall"]))
     return best
 
@@ -73,8 +73,8 @@ def _panel(
     left: int, title: str, x_name: str, y_name: str, lines: dict[str, list[Point]], *, log_y: bool = False
 ) -> str:
     points = [point for line in lines.values() for point in line]
-    x_low, x_high = _decades(x for x, _ in points)
-    y_low, y_high = _decades(y for _, y in points) if log_y else (min(y for _, y in points) * 0.95, 1.0)
+    x_low, x_high = _range(x for x, _ in points)
+    y_low, y_high = _range(y for _, y in points) if log_y else (min(y for _, y in points) * 0.95, 1.0)
     inner_width, inner_height = WIDTH - LEFT - 96, HEIGHT - TOP - BOTTOM
 
     def place(x: float, y: float) -> Point:
@@ -102,8 +102,8 @@ def _panel(
     return "".join(parts)
 
 
-def _decades(values: Iterable[float]) -> Point:
-    """A range of the logarithmic axis with some room on both sides."""
+def _range(values: Iterable[float]) -> Point:
+    """The ends of a logarithmic axis, with some room on both sides."""
     some = list(values)
     return min(some) * 0.8, max(some) * 1.25
 
