@@ -86,7 +86,7 @@ async def _instant_tei(count: int) -> AsyncIterator[str]:
         server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="critical", ws="none"))
         thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
-        while not server.started:  # noqa: ASYNC110 - another thread starts it
+        while not server.started and thread.is_alive():  # noqa: ASYNC110 - another thread starts it
             await asyncio.sleep(0.005)
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
