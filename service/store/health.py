@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import LiteralString
-
-from psycopg.rows import scalar_row, tuple_row
+from typing import Any, LiteralString
 
 from service.store.pool import Pool, connection
 
@@ -34,47 +32,35 @@ class HealthStore:
 
     async def versions(self) -> Versions:
         """Of the server, and of the extension in this database."""
-        async with connection(self._pool) as conn, conn.cursor(row_factory=tuple_row) as cursor:
-            await cursor.execute(
-                "SELECT current_setting('server_version'),"
-                " (SELECT extversion FROM pg_extension WHERE extname = 'vector')"
-            )
-            row = await cursor.fetchone()
-        return Versions(*row) if row else Versions("", None)
+        query = "SELECT current_setting('server_version'), max(extversion) FROM pg_extension WHERE extname = 'vector'"
+        return Versions(*(await self._rows(query))[0])
 
     async def clock(self) -> datetime:
         """The server's time."""
-        async with connection(self._pool) as conn, conn.cursor(row_factory=scalar_row) as cursor:
-            await cursor.execute("SELECT clock_timestamp()")
-            now: datetime | None = await cursor.fetchone()
-        assert now is not None  # noqa: S101 - a SELECT without FROM has a row
+        now: datetime = (await self._rows("SELECT clock_timestamp()"))[0][0]
         return now
 
     async def last_beat_seconds(self) -> float | None:
         """How long ago a worker last said that it lives; None when none ever ran."""
-        return await self._seconds(_LAST_BEAT)
+        silent: float | None = (await self._rows(_LAST_BEAT))[0][0]
+        return silent
 
     async def oldest_waiting_seconds(self) -> float | None:
         """How long the job that came first has been due; None when none waits."""
-        return await self._seconds(_OLDEST_WAITING)
+        return next((row[0] for row in await self._rows(_OLDEST_WAITING)), None)
 
     async def failed_jobs(self) -> Mapping[str, int]:
         """How many jobs were given up and are still kept, by task."""
-        async with connection(self._pool) as conn, conn.cursor(row_factory=tuple_row) as cursor:
-            await cursor.execute(
-                "SELECT task_name, count(*) FROM procrastinate_jobs WHERE status = 'failed' GROUP BY 1 ORDER BY 1"
-            )
-            return {task: count async for task, count in cursor}
+        query: LiteralString = (
+            "SELECT task_name, count(*) FROM procrastinate_jobs WHERE status = 'failed' GROUP BY 1 ORDER BY 1"
+        )
+        return dict(await self._rows(query))
 
     async def newest_delivery(self) -> datetime | None:
         """When the last verified delivery came, of those that are kept."""
-        async with connection(self._pool) as conn, conn.cursor(row_factory=scalar_row) as cursor:
-            await cursor.execute("SELECT max(received_at) FROM inbox")
-            newest: datetime | None = await cursor.fetchone()
+        newest: datetime | None = (await self._rows("SELECT max(received_at) FROM inbox"))[0][0]
         return newest
 
-    async def _seconds(self, query: LiteralString) -> float | None:
-        async with connection(self._pool) as conn, conn.cursor(row_factory=scalar_row) as cursor:
-            await cursor.execute(query)
-            seconds: float | None = await cursor.fetchone()
-        return seconds
+    async def _rows(self, query: LiteralString) -> list[tuple[Any, ...]]:
+        async with connection(self._pool) as conn:
+            return await (await conn.execute(query)).fetchall()
