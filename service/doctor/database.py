@@ -7,7 +7,7 @@ from service.doctor.check import Finding, fail, ok, warn
 from service.doctor.patient import Patient
 from service.errors import ArianeError
 from service.store.health import HealthStore
-from service.store.migrate import PGVECTOR_AT_LEAST, check_schema
+from service.store.migrate import PGVECTOR_AT_LEAST, check_schema, is_too_old
 
 LOW_BYTES = 2_000_000_000
 TOO_LOW_BYTES = 200_000_000
@@ -19,10 +19,11 @@ async def database(patient: Patient) -> Finding:
         raise patient.database
     versions = await HealthStore(patient.database).versions()
     detail = f"PostgreSQL {versions.postgres}, pgvector {versions.pgvector}"
-    if versions.pgvector is None or tuple(map(int, versions.pgvector.split("."))) < PGVECTOR_AT_LEAST:
-        least = ".".join(map(str, PGVECTOR_AT_LEAST))
-        return fail(detail, f"Install pgvector {least} or later on the server, then `ALTER EXTENSION vector UPDATE`.")
-    return ok(detail)
+    if versions.pgvector is not None and not is_too_old(versions.pgvector):
+        return ok(detail)
+    return fail(
+        detail, f"Install pgvector {PGVECTOR_AT_LEAST} or later on the server, then `ALTER EXTENSION vector UPDATE`."
+    )
 
 
 async def schema(patient: Patient) -> Finding:

@@ -14,7 +14,7 @@ from service.errors import Misconfigured
 from service.settings import DatabaseSettings
 from service.store.pool import MIGRATE_FIRST, Connection, Pool, connection, connection_arguments, translated
 
-PGVECTOR_AT_LEAST = (0, 8, 4)
+PGVECTOR_AT_LEAST = "0.8.4"
 """Older versions have bugs that corrupt an index (pgvector's changelog)."""
 
 _LOCK = 0x4152_4941  # "ARIA": one migration at a time in a database
@@ -64,18 +64,30 @@ async def _recorded(conn: Connection) -> dict[str, str]:
     return {str(name): str(digest) for name, digest in rows}
 
 
+def is_too_old(pgvector: str) -> bool:
+    """Whether this version of pgvector is below PGVECTOR_AT_LEAST."""
+    return _numbers(pgvector) < _numbers(PGVECTOR_AT_LEAST)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
 async def _check_pgvector(conn: Connection) -> None:
     cursor = await conn.execute(
         "SELECT default_version, installed_version FROM pg_available_extensions WHERE name = 'vector'"
     )
     row = await cursor.fetchone()
-    least = ".".join(map(str, PGVECTOR_AT_LEAST))
     if row is None:
-        raise Misconfigured(f"this Postgres has no pgvector: install version {least} or later on its server")
-    version = row[1] or row[0]
-    if tuple(map(int, version.split("."))) < PGVECTOR_AT_LEAST:
-        mend = "update it on the server" + (", then `ALTER EXTENSION vector UPDATE`" if row[1] else "")
-        raise Misconfigured(f"pgvector {version} is too old ({least} or later is needed): {mend}")
+        raise Misconfigured(
+            f"this Postgres has no pgvector: install version {PGVECTOR_AT_LEAST} or later on its server"
+        )
+    default, installed = row
+    if is_too_old(installed or default):
+        mend = "update it on the server" + (", then `ALTER EXTENSION vector UPDATE`" if installed else "")
+        raise Misconfigured(
+            f"pgvector {installed or default} is too old ({PGVECTOR_AT_LEAST} or later is needed): {mend}"
+        )
 
 
 async def _record(conn: Connection, name: str, content: bytes) -> None:

@@ -71,7 +71,7 @@ async def test_a_database_behind_is_told_to_migrate(pool: Pool) -> None:
 
 
 async def test_an_old_pgvector_is_told_so(empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.store.migrate.PGVECTOR_AT_LEAST", (99, 0, 0))
+    monkeypatch.setattr("service.store.migrate.PGVECTOR_AT_LEAST", "99.0.0")
     with pytest.raises(Misconfigured, match=r"too old \(99.0.0 or later is needed\)"):
         await migrate(empty_database_url)
 
