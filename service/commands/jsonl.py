@@ -8,7 +8,7 @@ from typing import TextIO, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-BAD_INPUT = 2
+from service.commands.group import BAD_INPUT
 
 L = TypeVar("L")
 
