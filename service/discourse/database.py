@@ -3,10 +3,8 @@
 import math
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from datetime import UTC, datetime
 from typing import Any, LiteralString
 
-import numpy as np
 import psycopg
 from psycopg import AsyncConnection, AsyncServerCursor, IsolationLevel
 from psycopg.conninfo import conninfo_to_dict
@@ -14,8 +12,9 @@ from psycopg.rows import TupleRow
 
 from service.discourse import forum_sql
 from service.discourse.embeddings import EmbeddedText, EmbeddingDefinition
+from service.discourse.forum_rows import embedded_of, post_of, vector_from_text
 from service.discourse.names import folded_name
-from service.discourse.shapes import categories_from_json, post_from_json, topic_from_json
+from service.discourse.shapes import categories_from_json
 from service.domain import Category, Post, PostId, Topic, TopicId, UserId, Vector
 from service.errors import Misconfigured, Rejected, Transient
 
@@ -83,7 +82,7 @@ class Snapshot:
             faults: list[Rejected] = []
             for row in batch:
                 try:
-                    found.append(_post(row))
+                    found.append(post_of(row))
                 except Rejected as fault:
                     faults.append(fault)
             yield found, faults, PostId(batch[-1][0])
@@ -112,7 +111,7 @@ class Snapshot:
     async def embedded_texts(self, model: EmbeddingDefinition) -> AsyncIterator[list[EmbeddedText]]:
         """Batches of the public posts that have a vector of this model, strategy 1 version 1."""
         async for batch in self._batches(forum_sql.EMBEDDED_TEXTS, _of(model)):
-            yield [_embedded(row) for row in batch]
+            yield [embedded_of(row) for row in batch]
 
     async def vectors(self, model: EmbeddingDefinition, post_ids: Sequence[PostId]) -> dict[PostId, Vector | None]:
         """The vectors of these posts, if they are public; None for one that isn't made of finite numbers."""
@@ -155,16 +154,6 @@ async def open_forum_database(
         yield ForumDatabase(conn, bots=bots, banners=banners, opted_out=opted_out)
 
 
-def vector_from_text(text: str) -> Vector | None:
-    """pgvector's text form as a vector; None where it isn't one of finite numbers."""
-    try:
-        with np.errstate(over="ignore"):  # what is past a float's range becomes infinite, and is refused below
-            vector = np.array(text.strip("[]").split(","), dtype=np.float32)
-    except ValueError:
-        return None
-    return vector if vector.size and np.isfinite(vector).all() else None
-
-
 async def _rows(
     conn: AsyncConnection[TupleRow], query: LiteralString, values: Mapping[str, object] | None = None
 ) -> list[TupleRow]:
@@ -184,41 +173,6 @@ async def _has(conn: AsyncConnection[TupleRow], *tables: str) -> bool:
 
 def _of(model: EmbeddingDefinition) -> dict[str, object]:
     return {"model_id": model.id, "model_version": model.version}
-
-
-def _post(row: TupleRow) -> tuple[Post, Topic]:
-    """A row as JSON of the forum would give it, to be read by the same rules."""
-    topic = topic_from_json(
-        {
-            "id": row[1],
-            "title": row[10],
-            "slug": row[11],
-            "category_id": row[12],
-            "archetype": row[13],
-            "visible": True,
-            "closed": row[14],
-            "archived": row[15],
-            "tags": row[16],
-        }
-    )
-    names = ("id", "topic_id", "post_number", "post_type", "user_id", "username", "cooked")
-    rest = {"created_at": _date(row[7]).isoformat(), "updated_at": _date(row[8]).isoformat()}
-    fields = dict(zip(names, row, strict=False)) | rest | {"reply_to_post_number": row[9]}
-    return post_from_json(fields, topic=topic), topic
-
-
-def _embedded(row: TupleRow) -> EmbeddedText:
-    made, post_updated, topic_updated = (_date(value) for value in row[2:5])
-    title, category, cooked, tags, all_tags = row[5:]
-    return EmbeddedText(
-        row[0], row[1], made, post_updated, topic_updated, title, category, tuple(tags), tuple(all_tags), cooked
-    )
-
-
-def _date(value: datetime) -> datetime:
-    """A time of the forum: UTC without saying so, to the millisecond that its REST and webhooks give."""
-    date = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-    return date.replace(microsecond=date.microsecond // 1000 * 1000)
 
 
 @contextmanager

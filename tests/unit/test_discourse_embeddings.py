@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.discourse.database import vector_from_text
 from service.discourse.embeddings import EmbeddedText, digest_of, has_digest, surely_fits, text_of, whole_texts
+from service.discourse.forum_rows import vector_from_text
 from service.domain import EmbeddingProfile, PostId
 from service.ingest.copied_vectors import is_unit
 from tests.integration.store_data import NOON
