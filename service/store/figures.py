@@ -12,13 +12,21 @@ from service.store.pool import Pool, connection
 MAX_TRACES = 5_000
 """Newest traces whose times and scores are read: each has to be unpacked."""
 
-# A post that was skipped, then edited and answered, counts once, as what became of it last.
-_LAST = """
-WITH last AS (
-    SELECT DISTINCT ON (post_id) (recorded_at AT TIME ZONE 'UTC')::date::text AS day, outcome, reason, zone, mode
-    FROM traces WHERE recorded_at >= %(since)s AND (NOT private OR %(private)s) ORDER BY post_id, trace_id DESC
-)
+# As in the view shown_traces: what a moderator can't read on the forum isn't counted for him either.
+_SEEN: LiteralString = """
+traces LEFT JOIN answers USING (post_id) LEFT JOIN topics ON topics.topic_id = traces.topic_id
+LEFT JOIN categories ON categories.category_id = coalesce(topics.category_id, answers.category_id)
+WHERE (%(admin)s OR NOT is_closed(traces.private, topics.archetype, categories.read_restricted))
 """
+
+# A post that was skipped, then edited and answered, counts once, as what became of it last.
+_LAST: LiteralString = f"""
+WITH last AS (
+    SELECT DISTINCT ON (post_id)
+        (recorded_at AT TIME ZONE 'UTC')::date::text AS day, traces.outcome, reason, zone, mode
+    FROM {_SEEN} AND recorded_at >= %(since)s ORDER BY post_id, trace_id DESC
+)
+"""  # noqa: S608 - both parts are constants of this module
 
 _OUTCOMES = (
     _LAST
@@ -44,13 +52,12 @@ GROUP BY 1, 2 ORDER BY 1, 2
 """
 )
 
-_NEWEST = """
+_NEWEST: LiteralString = f"""
 WITH newest AS (
-    SELECT trace_id, (recorded_at AT TIME ZONE 'UTC')::date::text AS day, mode, trace FROM traces
-    WHERE recorded_at >= %(since)s AND mode IS NOT NULL AND (NOT private OR %(private)s)
-    ORDER BY trace_id DESC LIMIT %(limit)s
+    SELECT trace_id, (recorded_at AT TIME ZONE 'UTC')::date::text AS day, mode, traces.trace FROM {_SEEN}
+    AND recorded_at >= %(since)s AND mode IS NOT NULL ORDER BY trace_id DESC LIMIT %(limit)s
 )
-"""
+"""  # noqa: S608 - both parts are constants of this module
 
 _FALLBACKS = (
     _NEWEST
@@ -82,15 +89,13 @@ WHERE mode = 'reranked' AND candidate ->> 'logit' IS NOT NULL GROUP BY trace_id
 _RECONCILED = "SELECT max(updated_at), max(position) FILTER (WHERE walk = 'posts') FROM reconciliation"
 
 
-_DECLINES = """
-SELECT recorded_at, coalesce(note, '') AS note, traces.topic_id, coalesce(nullif(topics.slug, ''), '-') AS slug,
+_DECLINES: LiteralString = f"""
+SELECT recorded_at, coalesce((
+        SELECT note FROM jsonb_array_elements_text(traces.trace -> 'notes') AS note WHERE note LIKE 'gate:%%' LIMIT 1
+    ), '') AS note, traces.topic_id, coalesce(nullif(topics.slug, ''), '-') AS slug,
     coalesce(answers.post_number, 1) AS post_number, traces.outcome
-FROM traces LEFT JOIN topics ON topics.topic_id = traces.topic_id LEFT JOIN answers USING (post_id)
-LEFT JOIN LATERAL (
-    SELECT note FROM jsonb_array_elements_text(traces.trace -> 'notes') AS note WHERE note LIKE 'gate:%%' LIMIT 1
-) AS found ON true
-WHERE traces.reason = 'gated' AND (NOT traces.private OR %(private)s) ORDER BY trace_id DESC LIMIT %(limit)s
-"""
+FROM {_SEEN} AND reason = 'gated' ORDER BY trace_id DESC LIMIT %(limit)s
+"""  # noqa: S608 - both parts are constants of this module
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +148,11 @@ class Reconciled:
 
 
 class FigureStore:
-    """Counts; with `private`, also what was asked in private messages."""
+    """Counts; `admin` tells whether the reader sees what is closed to moderators."""
 
-    def __init__(self, pool: Pool, *, private: bool) -> None:
+    def __init__(self, pool: Pool, *, admin: bool) -> None:
         self._pool = pool
-        self._private = private
+        self._admin = admin
 
     async def outcomes(self, since: datetime) -> list[DayCount]:
         """Posts that asked something, by day, outcome and its result or reason."""
@@ -180,7 +185,7 @@ class FigureStore:
     async def declines(self, limit: int) -> list[Declined]:
         """The questions that the gate declined last, newest first."""
         async with connection(self._pool) as conn, conn.cursor(row_factory=class_row(Declined)) as cursor:
-            await cursor.execute(_DECLINES, {"private": self._private, "limit": limit})
+            await cursor.execute(_DECLINES, {"admin": self._admin, "limit": limit})
             return await cursor.fetchall()
 
     async def reconciled(self) -> Reconciled:
@@ -197,4 +202,4 @@ class FigureStore:
             return await cursor.fetchall()
 
     def _values(self, since: datetime) -> dict[str, object]:
-        return {"since": since, "private": self._private, "limit": MAX_TRACES}
+        return {"since": since, "admin": self._admin, "limit": MAX_TRACES}

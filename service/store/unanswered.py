@@ -48,7 +48,7 @@ seen AS (
     LEFT JOIN topics ON topics.topic_id = answers.topic_id
     LEFT JOIN categories ON categories.category_id = coalesce(topics.category_id, answers.category_id)
     LEFT JOIN public_topics ON public_topics.topic_id = answers.topic_id
-    WHERE %(admin)s OR NOT (answers.private OR coalesce(categories.read_restricted, true))
+    WHERE %(admin)s OR NOT is_closed(answers.private, topics.archetype, categories.read_restricted)
 )
 """
 

@@ -11,13 +11,14 @@ from service.answer.gate.compiled import load_gate
 from service.answer.gate.in_use import GateInUse
 from service.answer.gate.match import decide
 from service.answer.gate.rules import GateKind, merged, rule_files
-from service.domain import Posted, PostId, Result, Trace
+from service.domain import Posted, PostId, Result, TopicId, Trace
 from service.settings import GateSettings
 from service.store.gate_rules import MAX_RULES, GateRuleStore
 from service.store.pool import Pool
 from service.wiring.configuration import configuration
+from tests.integration.answers_kit import open_places
 from tests.integration.page_data import happened
-from tests.integration.store_data import rows
+from tests.integration.store_data import PRIVATE, rows
 from tests.moderators import ADMIN, SETTINGS, Pages, open_pages, visible
 
 LOADED = cache(load_gate)
@@ -89,15 +90,19 @@ async def test_any_message_can_be_tried(pages: Pages) -> None:
 
 
 async def test_what_was_declined_of_late_is_shown_without_its_text(pages: Pages, pool: Pool) -> None:
+    await open_places(pool)
     trace = Trace(asked=POEM, notes=["question_cut", "gate:generalist:write-text-en"])
     await happened(pool, 1, Posted(Result.GATED, PostId(900)), pages.clock(), trace)
     await happened(pool, 2, Posted(Result.GATED, PostId(901)), pages.clock(), Trace(), archetype="private_message")
+    staff = {"topic_id": TopicId(20), "category_id": PRIVATE.id}
+    await happened(pool, 3, Posted(Result.GATED, PostId(902)), pages.clock(), trace, **staff)
+    await happened(pool, 4, Posted(Result.GATED, PostId(903)), pages.clock(), trace, topic_id=TopicId(99))
     html = await pages.text("/gate")
-    assert '<a href="https://forum.example/t/-/10/1">' in html
+    assert '<a href="https://forum.example/t/tomatoes/10/1">' in html
     assert html.count('href="https://forum.example/t/') == 1
     assert "the sea" not in html
     await pages.sign_in(ADMIN)
-    assert (await pages.text("/gate")).count('href="https://forum.example/t/') == 2
+    assert (await pages.text("/gate")).count('href="https://forum.example/t/') == 4
 
 
 async def test_what_the_settings_switch_off_is_said(pool: Pool) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from service.domain import EvaluationRun, Posted, PostId, Result, RunKind, Shadowed, Skipped, SkipReason
+from service.domain import EvaluationRun, Posted, PostId, Result, RunKind, Shadowed, Skipped, SkipReason, TopicId
 from service.ingest.ports import Census
 from service.moderation.pages.home import known_seconds
 from service.moderation.readiness import Readiness, readiness
@@ -19,8 +19,9 @@ from service.store.parts import PartStore
 from service.store.pool import Pool
 from service.wiring.configuration import configuration
 from service.wiring.parts import stored_parts
+from tests.integration.answers_kit import open_places
 from tests.integration.page_data import happened
-from tests.integration.store_data import POST, PUBLIC, TOPIC, indexed, rows
+from tests.integration.store_data import POST, PRIVATE, PUBLIC, TOPIC, indexed, rows
 from tests.moderators import ADMIN, SETTINGS, Pages, open_pages, visible
 
 EMPTY = Census(topics=0, posts=0, indexed=0, refused={}, left_to_embed=0)
@@ -93,12 +94,14 @@ async def test_a_language_model_counts_by_what_is_known_of_it(
 async def test_todays_questions_are_drawn_by_what_became_of_them(pages: Pages, pool: Pool) -> None:
     now = pages.clock()
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    await open_places(pool)
     await happened(pool, 1, Posted(Result.ANSWERED, PostId(900)), midnight)
     await happened(pool, 2, Shadowed(Result.ANSWERED), midnight)
     await happened(pool, 3, Posted(Result.GATED, PostId(901)), now)
     await happened(pool, 4, Skipped(SkipReason.MEMBER_LIMIT), now)
     await happened(pool, 5, Skipped(SkipReason.THANKS), midnight - timedelta(seconds=1))
     await happened(pool, 6, Posted(Result.ANSWERED, PostId(902)), now, archetype="private_message")
+    await happened(pool, 8, Skipped(SkipReason.THANKS), now, topic_id=TopicId(20), category_id=PRIVATE.id)
     # One that had to wait, and was answered then, is one question.
     await happened(pool, 7, Skipped(SkipReason.HOURLY_LIMIT), midnight)
     await happened(pool, 7, Posted(Result.ABSTAINED, PostId(903)), now)
@@ -113,7 +116,7 @@ async def test_todays_questions_are_drawn_by_what_became_of_them(pages: Pages, p
     assert len(widths) == 4
     assert sum(widths) == pytest.approx(440)
     await pages.sign_in(ADMIN)
-    assert "6 mentions since midnight" in visible(await pages.text("/"))
+    assert "7 mentions since midnight" in visible(await pages.text("/"))
 
 
 async def test_answering_without_the_gate_is_warned_about(pages: Pages, pool: Pool) -> None:

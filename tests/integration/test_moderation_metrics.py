@@ -10,13 +10,15 @@ from service.domain import Candidate, Mode, Posted, PostId, Result, Skipped, Ski
 from service.moderation.pages.metrics import last_days
 from service.store.figures import FigureStore
 from service.store.pool import Pool
+from tests.integration.answers_kit import open_places
 from tests.integration.page_data import happened
-from tests.integration.store_data import NOON
+from tests.integration.store_data import NOON, PRIVATE
 from tests.moderators import ADMIN, Pages, open_pages, visible
 
 
 @pytest.fixture
 async def pages(pool: Pool) -> AsyncIterator[Pages]:
+    await open_places(pool)
     async with open_pages(pool) as opened:
         await opened.sign_in()
         yield opened
@@ -60,6 +62,8 @@ async def test_questions_are_counted_by_day_and_by_what_became_of_them(pages: Pa
     await happened(pool, 5, Skipped(SkipReason.MEMBER_LIMIT), now - timedelta(days=29))
     await happened(pool, 6, Skipped(SkipReason.MEMBER_LIMIT), now - timedelta(days=31))
     await happened(pool, 7, Posted(Result.GATED, PostId(904)), now, Trace(), archetype="private_message")
+    staff = {"topic_id": TopicId(20), "category_id": PRIVATE.id}
+    await happened(pool, 8, Posted(Result.ANSWERED, PostId(905)), now, trace(9, ms=9_000, note="model_down"), **staff)
     html = await pages.text("/metrics")
     days = last_days(now)
     outcomes = lines(html, "outcomes")
@@ -74,7 +78,10 @@ async def test_questions_are_counted_by_day_and_by_what_became_of_them(pages: Pa
     assert lines(html, "times") == {"search": ["15.0", "28.5", "4"], "draft": ["150.0", "285.0", "4"]}
     assert lines(html, "logits") == {"−12 – −11": ["1"], "−2 – −1": ["1"], "2 – 3": ["1"]}
     await pages.sign_in(ADMIN)
-    assert lines(await pages.text("/metrics"), "outcomes")[days[-1]] == ["2", "1", "1", "0", "0", "0"]
+    html = await pages.text("/metrics")
+    assert lines(html, "outcomes")[days[-1]] == ["3", "1", "1", "0", "0", "0"]
+    assert lines(html, "logits")["9 – 10"] == ["1"]
+    assert "without the language model at one step" in figure(html, "fallbacks")
 
 
 async def test_a_drawing_has_axes_words_and_bars_within_it(pages: Pages, pool: Pool) -> None:
@@ -102,7 +109,8 @@ async def test_a_drawing_has_axes_words_and_bars_within_it(pages: Pages, pool: P
 
 async def test_figures_read_the_newest_traces_only_where_they_unpack_them(pool: Pool) -> None:
     await happened(pool, 1, Posted(Result.ANSWERED, PostId(900)), NOON, trace(2.5))
-    figures = FigureStore(pool, private=False)
+    await open_places(pool)
+    figures = FigureStore(pool, admin=False)
     assert await figures.top_logits(NOON) == [2.5]
     assert await figures.top_logits(NOON + timedelta(seconds=1)) == []
     assert await figures.times(NOON + timedelta(seconds=1)) == []

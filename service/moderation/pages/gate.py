@@ -146,7 +146,7 @@ async def _page(
         rules=_by_kind(merged(files)),
         without=sorted({rule_id for file in files for rule_id in file.without}),
         added=[_shown(one, in_use.faults.get(one.rule_id, "")) for one in added],
-        declines=await FigureStore(here.pool, private=admin).declines(SHOWN),
+        declines=await FigureStore(here.pool, admin=admin).declines(SHOWN),
         changes=await store.changes(SHOWN),
         given=given,
         decided=decided,

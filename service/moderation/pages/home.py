@@ -26,7 +26,7 @@ router = APIRouter()
 async def home(request: Request, here: Here, me: Moderator) -> HTMLResponse:
     words, now = words_of(request, here.settings.forum.language), here.clock()
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    figures, health = FigureStore(here.pool, private=me.person.admin), HealthStore(here.pool)
+    figures, health = FigureStore(here.pool, admin=me.person.admin), HealthStore(here.pool)
     census = await CorpusStore(here.pool).census(here.models.embedder())
     parts = await PartStore(here.pool).latest(within_seconds=known_seconds(here.settings.worker))
     found = await figures.outcomes(midnight)

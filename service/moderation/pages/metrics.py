@@ -47,7 +47,7 @@ class Figure:
 @router.get("")
 async def metrics(request: Request, here: Here, me: Moderator) -> HTMLResponse:
     words, now = words_of(request, here.settings.forum.language), here.clock()
-    figures, days = FigureStore(here.pool, private=me.person.admin), last_days(now)
+    figures, days = FigureStore(here.pool, admin=me.person.admin), last_days(now)
     since = now.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=DAYS - 1)
     recent = now - timedelta(days=RECENT_DAYS)
     zones, modes = await figures.zones(since), await figures.modes(since)
