@@ -1,7 +1,7 @@
 """What is kept beside the index of posts that the public no longer sees: it goes with them, and moderators hear of it.
 
 Who calls these functions in a transaction has done with posts, frequencies and topics; these rows are locked after
-them: deliveries, answers, traces, alerts, each in the order of their ids.
+them: deliveries, answers, traces, trials, alerts, each in the order of their ids.
 """
 
 from collections.abc import Collection, Sequence
@@ -57,13 +57,23 @@ WHERE trace_id IN (
 _FORGET_QUESTIONS = """
 WITH waiting AS (DELETE FROM unanswered WHERE post_id = ANY(%(gone)s)),
      tests AS (DELETE FROM test_questions WHERE post_id = ANY(%(gone)s))
-UPDATE answer_deeds SET raw = NULL WHERE post_id = ANY(%(gone)s) AND outcome IS NULL AND raw IS NOT NULL
+UPDATE answer_deeds SET raw = NULL WHERE post_id = ANY(%(gone)s) AND raw IS NOT NULL
+"""
+
+# A trial is kept for a day: asking again costs less than telling which of its texts say what the post said.
+_FORGET_TRIALS = """
+UPDATE trials SET state = 'failed', result = NULL, error = 'a post that it had found is gone: ask again'
+WHERE trial_id IN (
+    SELECT trial_id FROM trials WHERE result IS NOT NULL AND quoted_posts(result -> 'trace') && %(sources)s::bigint[]
+    ORDER BY trial_id FOR UPDATE
+)
 """
 
 _MENTIONED_BUT_GONE = """
 SELECT post_id, refusal IS NOT DISTINCT FROM 'opted_out' AS readable FROM posts WHERE post_id IN (
     SELECT unnest(quoted || post_id) FROM traces WHERE recorded_at > now() - make_interval(hours => %(hours)s)
     UNION SELECT unnest(cited || post_id) FROM answers WHERE finished_at > now() - make_interval(hours => %(hours)s)
+    UNION SELECT unnest(quoted_posts(result -> 'trace')) FROM trials WHERE result IS NOT NULL
 ) AND (refusal <> 'bot_author' OR refusal IS NULL)
   AND NOT EXISTS (SELECT FROM public_posts WHERE public_posts.post_id = posts.post_id)
 ORDER BY post_id
@@ -77,7 +87,7 @@ async def forget_beside(conn: Connection, gone: Sequence[PostId], *, readable: C
     """
     if not gone:
         return
-    for statement in (_FORGET_DELIVERIES, _FORGET_REPLIES, _FORGET_TRACES, _FORGET_QUESTIONS):
+    for statement in (_FORGET_DELIVERIES, _FORGET_REPLIES, _FORGET_TRACES, _FORGET_QUESTIONS, _FORGET_TRIALS):
         await conn.execute(statement, {"sources": list(gone), "gone": [one for one in gone if one not in readable]})
     await flag_citing(conn, gone)
 

@@ -7,9 +7,13 @@ from datetime import timedelta
 import pytest
 
 from service.domain import Candidate, Mode, PostId, Source, TopicId, Trace, Zone
+from service.store.corpus import CorpusStore
+from service.store.members import Account, MemberStore
 from service.store.pool import Pool
 from service.store.trials import PER_HOUR, Asked, TrialResult, TrialStore
-from tests.integration.store_data import NOON, rows
+from service.store.withdrawn import sweep
+from tests.integration.answers_kit import open_places
+from tests.integration.store_data import NOON, indexed, later, post, rows
 from tests.moderators import ADMIN, Pages, open_pages, visible
 
 QUESTION = "Why do <b>tomatoes</b> crack?"
@@ -110,6 +114,28 @@ async def test_a_failure_says_why(pages: Pages, pool: Pool) -> None:
     await TrialStore(pool).done(trial_id, RESULT, now=pages.clock())
     assert await TrialStore(pool).begin(trial_id) is None
     assert "could not be answered" in await pages.text(f"/try/{trial_id}")
+
+
+@pytest.mark.parametrize("how", ["removed", "opted out", "found late"])
+async def test_what_a_post_said_goes_with_it(pages: Pages, pool: Pool, how: str) -> None:
+    corpus, store, found = CorpusStore(pool), TrialStore(pool), post(1, post_number=2)
+    await open_places(pool)
+    await corpus.put_posts([indexed(found, FOUND.body)])
+    trial_id = await ask(pages)
+    if how != "found late":
+        await store.done(trial_id, RESULT, now=pages.clock())
+    if how == "opted out":
+        await MemberStore(pool).opt_out([Account(found.user_id, "ines")], by="Zoé", reason="he asked", now=NOON)
+    else:
+        await corpus.remove_post(found.id, updated_at=later(9))
+    if how == "found late":
+        await store.done(trial_id, RESULT, now=pages.clock())
+        await sweep(pool)
+    shown = await pages.text(f"/try/{trial_id}")
+    assert "a post that it had found is gone: ask again" in shown
+    assert "could not be answered" in await pages.text("/try")
+    for words in (FOUND.body, FOUND.title, RESULT.markdown):
+        assert await rows(pool, "SELECT FROM trials AS one WHERE position(%s IN one::text) > 0", words) == []
 
 
 async def test_only_who_asked_sees_it(pages: Pages) -> None:
