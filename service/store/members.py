@@ -11,7 +11,19 @@ from service.store.pool import Connection, Pool, connection, transaction
 from service.store.removal import opt_out_posts
 from service.store.values import storable
 
-_AUTHORS = "SELECT DISTINCT user_id, username FROM posts WHERE username <> '' ORDER BY username, user_id"
+_AUTHORS = """
+SELECT user_id, username FROM (
+    SELECT user_id, username FROM posts WHERE username <> ''
+    UNION SELECT (state ->> 'user_id')::bigint, state ->> 'username' FROM inbox WHERE state ->> 'username' <> ''
+    UNION SELECT user_id, username FROM departures
+    UNION SELECT user_id, username FROM member_changes WHERE num_nonnulls(user_id, username) = 2
+    UNION SELECT user_id, username FROM moderator_sessions WHERE user_id IS NOT NULL
+    UNION SELECT changed_by_user_id, changed_by FROM flag_changes WHERE changed_by_user_id IS NOT NULL
+    UNION SELECT changed_by_user_id, changed_by FROM gate_rule_changes WHERE changed_by_user_id IS NOT NULL
+    UNION SELECT by_user_id, by FROM answer_deeds WHERE by_user_id IS NOT NULL
+    UNION SELECT made_by_user_id, made_by FROM test_questions WHERE made_by_user_id IS NOT NULL
+) AS named (user_id, username) ORDER BY username, user_id
+"""
 
 _OPT_OUTS = "SELECT user_id, username, by, reason, since FROM opt_outs ORDER BY opt_out_id"
 
@@ -27,7 +39,7 @@ INSERT INTO member_changes (kind, user_id, username, by, reason, changed_at) VAL
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A member as his posts name him; one of the two may not be known."""
+    """A member as something that is kept names him; one of the two may not be known."""
 
     user_id: UserId | None
     username: str | None
@@ -51,7 +63,7 @@ class MemberStore:
         self._pool = pool
 
     async def authors(self) -> list[Account]:
-        """Every account that wrote a stored post, once for each name it had."""
+        """Every account that wrote, signed in or decided something that is kept, once for each name it had."""
         async with connection(self._pool) as conn, conn.cursor(row_factory=class_row(Account)) as cursor:
             await cursor.execute(_AUTHORS)
             return await cursor.fetchall()

@@ -26,61 +26,68 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A column that tells of a member: his id (`by_id`), his name, or a post that he wrote (`of_post`)."""
+    """A column that tells of a member: his id (`by_id`), his name, or a post that he wrote (`of_post`).
+
+    A name counts where the column `beside` it, if there is one, holds no other account's id: names are taken over.
+    """
 
     table: str
     column: str
     fate: Fate
     by_id: bool = False
     of_post: bool = False
+    beside: str = ""
+
+
+def _account(table: str, fate: Fate) -> tuple[Held, Held]:
+    """A table whose rows are about a member."""
+    return Held(table, "username", fate, beside="user_id"), Held(table, "user_id", fate, by_id=True)
+
+
+def _decision(table: str, name: str, user_id: str) -> tuple[Held, Held]:
+    """A record that outlives whom it names: the name first, which is told by the id."""
+    return Held(table, name, Fate.RENAMED, beside=user_id), Held(table, user_id, Fate.CLEARED, by_id=True)
 
 
 # An opt-out is kept while the account lives: it is what keeps his posts from coming back.
 PERSONAL = (
-    Held("posts", "user_id", Fate.EMPTIED, by_id=True),
-    Held("posts", "username", Fate.EMPTIED),
+    *_account("posts", Fate.EMPTIED),
     Held("answers", "user_id", Fate.EMPTIED, by_id=True),
     Held("answers", "post_id", Fate.EMPTIED, of_post=True),
     Held("traces", "post_id", Fate.DELETED, of_post=True),
     Held("unanswered", "post_id", Fate.DELETED, of_post=True),
     Held("test_questions", "post_id", Fate.DELETED, of_post=True),
     Held("answer_signals", "by_user_id", Fate.DELETED, by_id=True),
+    Held("answer_signals", "about_post_id", Fate.DELETED, of_post=True),
     Held("trials", "asked_by", Fate.DELETED),
-    Held("moderator_sessions", "user_id", Fate.DELETED, by_id=True),
-    Held("moderator_sessions", "username", Fate.DELETED),
+    *_account("moderator_sessions", Fate.DELETED),
     Held("sign_in_links", "made_by", Fate.DELETED),
-    Held("departures", "user_id", Fate.DELETED, by_id=True),
-    Held("departures", "username", Fate.DELETED),
-    Held("opt_outs", "user_id", Fate.KEPT, by_id=True),
-    Held("opt_outs", "username", Fate.KEPT),
+    *_account("departures", Fate.DELETED),
+    *_account("opt_outs", Fate.KEPT),
     Held("opt_outs", "by", Fate.RENAMED),
-    Held("member_changes", "user_id", Fate.CLEARED, by_id=True),
-    Held("member_changes", "username", Fate.RENAMED),
+    *_decision("member_changes", "username", "user_id"),
     Held("member_changes", "by", Fate.RENAMED),
     Held("flags", "changed_by", Fate.RENAMED),
-    Held("flag_changes", "changed_by", Fate.RENAMED),
-    Held("flag_changes", "changed_by_user_id", Fate.CLEARED, by_id=True),
+    *_decision("flag_changes", "changed_by", "changed_by_user_id"),
     Held("gate_rules", "added_by", Fate.RENAMED),
-    Held("gate_rule_changes", "changed_by", Fate.RENAMED),
-    Held("gate_rule_changes", "changed_by_user_id", Fate.CLEARED, by_id=True),
-    Held("answer_deeds", "by", Fate.RENAMED),
-    Held("answer_deeds", "by_user_id", Fate.CLEARED, by_id=True),
-    Held("test_questions", "made_by", Fate.RENAMED),
-    Held("test_questions", "made_by_user_id", Fate.CLEARED, by_id=True),
+    *_decision("gate_rule_changes", "changed_by", "changed_by_user_id"),
+    *_decision("answer_deeds", "by", "by_user_id"),
+    *_decision("test_questions", "made_by", "made_by_user_id"),
     Held("source_alerts", "seen_by", Fate.RENAMED),
     Held("evaluation_runs", "recorded_by", Fate.RENAMED),
 )
 """Beside these: deliveries, whose `state` names who wrote the post and whom it replies to, and others' traces."""
 
-_OF_DELIVERY: LiteralString = "(state ->> 'user_id')::bigint = ANY(%(ids)s) OR state ->> 'username' = ANY(%(names)s)"
-
-_WROTE = """
-SELECT post_id FROM posts WHERE user_id = ANY(%(ids)s) OR username = ANY(%(names)s)
-UNION SELECT post_id FROM answers WHERE user_id = ANY(%(ids)s)
-UNION SELECT (state ->> 'id')::bigint FROM inbox
-    WHERE (state ->> 'user_id')::bigint = ANY(%(ids)s) OR state ->> 'username' = ANY(%(names)s)
-ORDER BY 1
+_OF_DELIVERY: LiteralString = """
+((state ->> 'user_id')::bigint = ANY(%(ids)s) OR state ->> 'user_id' IS NULL AND state ->> 'username' = ANY(%(names)s))
 """
+
+_WROTE: LiteralString = f"""
+SELECT post_id FROM posts WHERE user_id = ANY(%(ids)s) OR user_id IS NULL AND username = ANY(%(names)s)
+UNION SELECT post_id FROM answers WHERE user_id = ANY(%(ids)s)
+UNION SELECT (state ->> 'id')::bigint FROM inbox WHERE {_OF_DELIVERY}
+ORDER BY 1
+"""  # noqa: S608 - both parts are constants of this module
 
 _DELIVERIES: LiteralString = "SELECT to_jsonb(inbox) FROM inbox WHERE " + _OF_DELIVERY  # noqa: S608 - of our own constants
 
@@ -164,7 +171,11 @@ async def _values(conn: Connection, accounts: Sequence[Account]) -> dict[str, An
 
 def _is_his(held: Held) -> sql.Composed:
     known = "ids" if held.by_id else "wrote" if held.of_post else "names"
-    return sql.SQL("{} = ANY({})").format(sql.Identifier(held.column), sql.Placeholder(known))
+    holds = sql.SQL("{} = ANY({})").format(sql.Identifier(held.column), sql.Placeholder(known))
+    if not held.beside:
+        return holds
+    other = sql.Identifier(held.beside)
+    return sql.SQL("({} AND ({} IS NULL OR {} = ANY(%(ids)s)))").format(holds, other, other)
 
 
 async def _end(conn: Connection, held: Held, values: dict[str, Any], *, gone: bool) -> None:

@@ -21,7 +21,7 @@ from service.store.personal import PERSONAL, erase, export
 from service.store.pool import Pool, transaction
 from service.store.traces import TraceStore
 from service.store.withdrawn import sweep
-from service.wiring.members import accounts_named, erase_departed, rules_now
+from service.wiring.members import accounts_named, accounts_of, erase_departed, rules_now
 from tests.integration.store_data import NOON, POST, PUBLIC, TOPIC, frequencies_are_exact, indexed, later, post, rows
 
 INES = Account(UserId(7), "ines")
@@ -223,6 +223,38 @@ async def test_others_keep_what_is_theirs(pool: Pool, corpus: CorpusStore) -> No
     assert await rows(pool, "SELECT post_id FROM public_posts") == [(BY_PAUL.id,)]
     assert await rows(pool, "SELECT post_id FROM traces") == [(BY_PAUL.id,)]
     assert await rows(pool, "SELECT state ->> 'username' FROM inbox WHERE state IS NOT NULL") == [("paul",)]
+
+
+async def test_who_only_moderated_is_known_by_his_decisions(pool: Pool, corpus: CorpusStore) -> None:
+    for statement in (
+        "INSERT INTO flag_changes (name, new_value, changed_by, changed_by_user_id, reason)"
+        " VALUES ('answering', 'on', 'mia', 6, 'why')",
+        "INSERT INTO flags (name, value, changed_by) VALUES ('answering', 'on', 'mia')",
+        "INSERT INTO gate_rule_changes (rule_id, changed_by, changed_by_user_id, reason)"
+        " VALUES ('r', 'Mia_old', 6, 'why')",
+        "INSERT INTO moderator_sessions"
+        " (session_sha256, username, user_id, admin, moderator, groups, began_at, seen_at)"
+        " VALUES ('x', 'mia', 6, false, true, '{}', now(), now())",
+    ):
+        await rows(pool, f"{statement} RETURNING 1")
+    mia = {Account(UserId(6), "mia"), Account(UserId(6), "Mia_old")}
+    assert [set(await accounts_of(who, pool)) for who in ("6", "@MIA", "mia_old")] == [mia] * 3
+    await erase(pool, list(mia), pseudonym="member-2", gone=False, by="Zoé", reason="asked", now=later(2))
+    assert await everywhere(pool, "mia") == set()
+    assert await rows(pool, "SELECT changed_by FROM flags") == [("member-2",)]
+
+
+async def test_a_name_that_another_account_had_before_erases_nothing_of_that_one(
+    pool: Pool, corpus: CorpusStore
+) -> None:
+    await lives(pool)
+    await erase(pool, [Account(UserId(9), NAME)], pseudonym="m", gone=True, by="Zoé", reason="asked", now=later(2))
+    assert await rows(pool, "SELECT post_id FROM posts WHERE username = 'ines' ORDER BY 1") == [(100,), (105,)]
+    assert (await refusals(pool))[POST.id] == "opted_out"
+    assert await rows(pool, "SELECT changed_by, changed_by_user_id FROM flag_changes") == [("ines", 7)]
+    assert await rows(pool, "SELECT username FROM moderator_sessions") == [("ines",)]
+    assert await rows(pool, "SELECT state ->> 'username' FROM inbox ORDER BY inbox_id") == [("ines",), ("paul",)]
+    assert len((await export(pool, [INES]))["opt_outs"]) == 1
 
 
 async def test_the_opt_out_of_a_living_account_stays(pool: Pool, corpus: CorpusStore) -> None:
