@@ -17,9 +17,14 @@ SEEN_SECONDS = 30
 """A session's last use is written down no more often than this."""
 
 _PRESENT = """
-UPDATE moderator_sessions SET seen_at = CASE WHEN seen_at < %(stale)s THEN %(now)s ELSE seen_at END
-WHERE session_sha256 = %(sha256)s AND began_at > %(began_after)s AND seen_at > %(seen_after)s
-RETURNING username, user_id, admin, moderator, groups
+WITH present AS (
+    SELECT * FROM moderator_sessions
+    WHERE session_sha256 = %(sha256)s AND began_at > %(began_after)s AND seen_at > %(seen_after)s
+), noted AS (
+    UPDATE moderator_sessions SET seen_at = %(now)s FROM present
+    WHERE moderator_sessions.session_sha256 = present.session_sha256 AND present.seen_at < %(stale)s
+)
+SELECT username, user_id, admin, moderator, groups FROM present
 """
 
 

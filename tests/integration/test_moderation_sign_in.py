@@ -194,6 +194,22 @@ async def test_a_session_ends_without_use_and_at_last_whatever_its_use(browser: 
     assert not await browser.signed_in()
 
 
+async def test_looking_at_pages_writes_nothing_for_half_a_minute(browser: Browser, pool: Pool) -> None:
+    await browser.go(await browser.until_returning("boss"))
+
+    async def stored() -> list[tuple[object, ...]]:
+        async with pool.connection() as conn:
+            return await (await conn.execute("SELECT xmin::text, seen_at FROM moderator_sessions")).fetchall()
+
+    at_first = await stored()
+    browser.pages.clock.tick(30)
+    assert await browser.signed_in()
+    assert await stored() == at_first
+    browser.pages.clock.tick(1)
+    assert await browser.signed_in()
+    assert await stored() != at_first
+
+
 async def test_a_new_sign_in_ends_the_session_before_it(browser: Browser, pool: Pool) -> None:
     await browser.go(await browser.until_returning("boss"))
     old = browser.client.cookies["ariane_session"]
