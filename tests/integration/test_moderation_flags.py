@@ -11,7 +11,7 @@ from service.store.evaluations import EvaluationStore
 from service.store.flags import FlagStore
 from service.store.pool import Pool
 from service.wiring.configuration import configuration
-from tests.integration.store_data import PUBLIC
+from tests.integration.store_data import PRIVATE, PUBLIC
 from tests.moderators import ADMIN, SETTINGS, Pages, open_pages, visible
 
 
@@ -102,6 +102,17 @@ async def test_categories_and_groups_are_set_and_shown_by_name(pages: Pages, poo
         {PUBLIC.id: 20},
         {},
     )
+
+
+async def test_a_closed_category_has_no_name_for_a_moderator(pages: Pages, pool: Pool) -> None:
+    await CorpusStore(pool).put_categories([PUBLIC, PRIVATE])
+    await FlagStore(pool).set("category:2", "off", by="boss", reason="theirs")
+    html = await pages.text("/flags")
+    assert "Garden" in html
+    assert "Staff" not in html
+    assert "Staff" not in (await pages.post("/flags", {"name": "x", "value": "x", "why": "x"})).text
+    await pages.sign_in(ADMIN)
+    assert "Staff" in await pages.text("/flags")
 
 
 async def test_the_api_says_and_turns_the_same(pages: Pages, pool: Pool) -> None:

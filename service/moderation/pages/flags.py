@@ -34,8 +34,8 @@ class Switch:
 
 
 @router.get("")
-async def flags(request: Request, here: Here) -> HTMLResponse:
-    return await _page(request, here, done=request.query_params.get("done") is not None)
+async def flags(request: Request, here: Here, me: Moderator) -> HTMLResponse:
+    return await _page(request, here, me.person.admin, done=request.query_params.get("done") is not None)
 
 
 @router.post("")
@@ -47,7 +47,7 @@ async def change(request: Request, here: Here, me: Moderator, form: Form) -> Res
     try:
         await _turn(here, me, _named(form), form.get("value", "").strip() or DEFAULT, form.get("why", ""))
     except Rejected as exc:
-        return await _page(request, here, fault=str(exc), status=exc.status)
+        return await _page(request, here, me.person.admin, fault=str(exc), status=exc.status)
     return RedirectResponse(f"{here.site.root}/flags?done=1", SEE_OTHER)
 
 
@@ -116,11 +116,12 @@ def _as_json(one: FlagChange) -> dict[str, Any]:
 
 
 async def _page(
-    request: Request, here: Desk, *, done: bool = False, fault: str = "", status: int = 200
+    request: Request, here: Desk, admin: bool, *, done: bool = False, fault: str = "", status: int = 200
 ) -> HTMLResponse:
     store = FlagStore(here.pool)
     read, activated = await store.read(), await here.switches.activation()
-    categories = await CorpusStore(here.pool).categories()
+    known = await CorpusStore(here.pool).categories()
+    categories = {of: one for of, one in known.items() if admin or not one.read_restricted}
     return page(
         request,
         "flags.html",
