@@ -1,13 +1,14 @@
-"""One thread that owns a model: calls run one at a time, and urgent ones go before all that wait."""
+"""One thread that owns a model, loaded at first use: calls run one at a time, urgent ones before all that wait."""
 
 import itertools
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import PriorityQueue
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+M = TypeVar("M")
 
 _STOP = 2
 _Job = tuple[int, int, "Future[Any]", Callable[[], Any]]
@@ -56,3 +57,18 @@ class ModelThread:
             except BaseException as exc:  # noqa: BLE001 - whoever waits for the future gets it
                 future.set_exception(exc)
             del future, call  # don't keep the last texts alive while waiting
+
+
+class Lazy(Generic[M]):
+    """A model that is loaded when it is first asked for, from whichever thread; a failed load is tried again."""
+
+    def __init__(self, load: Callable[[], M]) -> None:
+        self._load = load
+        self._loading = threading.Lock()
+        self._model: M | None = None
+
+    def get(self) -> M:
+        with self._loading:
+            if self._model is None:
+                self._model = self._load()
+            return self._model

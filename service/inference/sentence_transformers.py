@@ -2,9 +2,8 @@
 
 import asyncio
 import math
-import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Protocol, cast
 
 from service.domain import (
     Candidate,
@@ -17,14 +16,12 @@ from service.domain import (
 )
 from service.errors import Misconfigured, Rejected
 from service.inference.embedding import EmbedderOptions, Overflow, fitting, read_vector
-from service.inference.model_thread import ModelThread
+from service.inference.model_thread import Lazy, ModelThread
 from service.inference.pairs import UNSCORABLE, PairOptions, pairs
 
 BATCH = 8
 """Texts of one turn of the model: a question that arrives meanwhile waits no longer than that."""
 _MISSING = "install Ariane with the extra local-models to run models in its own process"
-
-M = TypeVar("M")
 
 
 class EmbeddingModel(Protocol):
@@ -73,29 +70,14 @@ def load_pair_model(model: str) -> PairModel:
     return loaded
 
 
-class _Loaded(Generic[M]):
-    """A model loaded at first use, in its own thread."""
-
-    def __init__(self, name: str, load: Callable[[], M]) -> None:
-        self.thread = ModelThread(name)
-        self._load = load
-        self._loading = threading.Lock()
-        self._model: M | None = None
-
-    def get(self) -> M:
-        with self._loading:
-            if self._model is None:
-                self._model = self._load()
-            return self._model
-
-
 class LocalEmbedder:
     """PassageEmbedder and QueryEmbedder of a profile, cutting with the model's own tokenizer."""
 
     def __init__(self, load: Callable[[], EmbeddingModel], profile: EmbeddingProfile, options: EmbedderOptions) -> None:
         self.profile = profile
         self._options = options
-        self._model = _Loaded(profile.model, load)
+        self._model = Lazy(load)
+        self._thread = ModelThread(profile.model)
 
     def truncate(self, text: str) -> str:
         return fitting(text, self.profile, self._options)
@@ -114,10 +96,10 @@ class LocalEmbedder:
         return made.vector if isinstance(made, TruncatedVector) else made
 
     def close(self) -> None:
-        self._model.thread.close()
+        self._thread.close()
 
     async def _run(self, texts: list[str], *, urgent: bool) -> list[Embedded]:
-        return await asyncio.wrap_future(self._model.thread.submit(lambda: self._embed(texts), urgent=urgent))
+        return await asyncio.wrap_future(self._thread.submit(lambda: self._embed(texts), urgent=urgent))
 
     def _embed(self, texts: list[str]) -> list[Embedded]:
         model = self._model.get()
@@ -140,20 +122,21 @@ class LocalReranker:
     def __init__(self, load: Callable[[], PairModel], profile: RerankerProfile, options: PairOptions) -> None:
         self.profile = profile
         self._options = options
-        self._model = _Loaded(profile.name, load)
+        self._model = Lazy(load)
+        self._thread = ModelThread(profile.name)
 
     async def rerank(self, question: str, candidates: Sequence[Candidate]) -> list[float]:
         if not candidates:
             return []
         query, texts = pairs(question, candidates, self._options)
         scored = [(query, text) for text in texts]
-        logits = await asyncio.wrap_future(self._model.thread.submit(lambda: self._score(scored), urgent=True))
+        logits = await asyncio.wrap_future(self._thread.submit(lambda: self._score(scored), urgent=True))
         if not any(math.isfinite(logit) for logit in logits):
             raise Rejected(f"{self.profile.name} fails on every pair of this question")
         return [logit if math.isfinite(logit) else UNSCORABLE for logit in logits]
 
     def close(self) -> None:
-        self._model.thread.close()
+        self._thread.close()
 
     def _score(self, scored: list[tuple[str, str]]) -> list[float]:
         model = self._model.get()
