@@ -11,7 +11,7 @@ from service.domain import Completion
 from service.errors import Transient
 from service.inference.access import Access
 from service.inference.chat import ChatRequest, ServedChat, refuse_endless
-from service.inference.ollama_errors import ollama_errors
+from service.inference.ollama_errors import KEEP_ALIVE, ollama_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,6 @@ class OllamaChatOptions:
 
     model: str
     num_ctx: int = 8192
-    keep_alive: float | str = -1
     seed: int = 0
 
 
@@ -51,7 +50,7 @@ async def _generate(
             "temperature": request.temperature,
             "seed": options.seed,
         },
-        keep_alive=options.keep_alive,
+        keep_alive=KEEP_ALIVE,
     )
     parts: list[str] = []
     length = 0

@@ -10,7 +10,7 @@ from service.domain import Embedded, EmbeddingProfile, Vector
 from service.inference.access import Access
 from service.inference.batching import BatchRefused, TooLong
 from service.inference.embedding import EmbedderOptions, embed_passages, embed_query, fitting
-from service.inference.ollama_errors import FOREIGN, failure_of, ollama_errors
+from service.inference.ollama_errors import FOREIGN, KEEP_ALIVE, failure_of, ollama_errors
 
 _MAY_BE_THE_TEXT = (400, 500)
 _TOO_LONG = "context length"
@@ -23,7 +23,6 @@ class OllamaEmbedderOptions:
     model: str
     batch: int = 16
     timeout_seconds: float = 30.0
-    keep_alive: float | str = -1
 
 
 class OllamaEmbedder:
@@ -68,7 +67,7 @@ class OllamaEmbedder:
                         model,
                         list(texts),
                         truncate=truncate,
-                        keep_alive=self._options.keep_alive,
+                        keep_alive=KEEP_ALIVE,
                         # else the server's own default context cuts the text below the model's window
                         options={"num_ctx": self.profile.window_tokens},
                     )

@@ -10,9 +10,12 @@ import httpx
 import ollama
 
 from service.body import MAX_ANSWER_BYTES, encoding_of
-from service.errors import ArianeError, Busy, Misconfigured, Rejected, Transient
+from service.errors import ArianeError, Busy, Misconfigured, Rejected, Transient, kind_of
 from service.remote import trusted_certificates
 from service.telemetry import REMOTE_SECONDS
+
+KEEP_ALIVE = -1
+"""For ever: a model that the server put away takes seconds to come back."""
 
 FOREIGN = (
     ollama.ResponseError,
@@ -119,10 +122,10 @@ def ollama_errors(server: str, model: str) -> Iterator[None]:
         result = "ok"
     except FOREIGN as exc:
         ours = translated(exc, server, model)
-        result = type(ours).__name__.lower()
+        result = kind_of(ours)
         raise ours from exc
     except ArianeError as exc:
-        result = type(exc).__name__.lower()
+        result = kind_of(exc)
         raise
     finally:
         REMOTE_SECONDS.labels(server, result).observe(time.perf_counter() - start)
