@@ -9,7 +9,8 @@ from service.settings.models import WhenDown
 from service.store.pool import RECONNECT_SECONDS
 from service.webhook.route import STORE_SECONDS
 from service.wiring.models import PROOF_CALLS
-from service.worker import POLL_SECONDS, RESTART_SECONDS
+from service.worker import RESTART_SECONDS
+from service.worker.loop import POLL_SECONDS
 
 
 def _counted(name: str, **labels: str) -> Counted:

@@ -19,7 +19,8 @@ from service.discourse.events import (
 )
 from service.domain import Category, CategoryId, Post, PostId, TopicId, UserId
 from service.errors import Misconfigured, Rejected, Transient, Unsure
-from service.jobs import NewJob, TaskName, build_queue, waiting
+from service.jobs import NewJob, TaskName, waiting
+from service.jobs.tasks import build_queue
 from service.retry import MAX_RETRY_AFTER_SECONDS, RetryPolicy
 from service.settings import WorkerSettings
 from service.webhook.categories import cached

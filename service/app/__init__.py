@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
 
@@ -10,36 +10,24 @@ import uvicorn
 from fastapi import FastAPI
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import ArianeError, Misconfigured, Transient
+from service.app.readiness import Status, readiness
+from service.app.responses import SECURITY_HEADERS, Failures, SecurityHeaders
+from service.errors import Misconfigured
 from service.moderation.desk import Desk
 from service.moderation.place import MOUNT
-from service.moderation.site import Headers, moderation_app, page_headers
+from service.moderation.site import moderation_app, page_headers
 from service.settings import Settings, WebSettings
 from service.store.corpus import CorpusStore
 from service.store.inbox import InboxStore
-from service.store.migrate import check_schema
-from service.store.pool import Pool, connection
-from service.store.queue import worker_lives
-from service.telemetry import fault, log
+from service.store.pool import Pool
 from service.webhook.categories import cached
 from service.webhook.route import Hook, webhook_router
 
 BACKLOG = 2048
 
-CHECK_SECONDS = 3.0
-"""Longest wait of one readiness check."""
-
 GRACE_SECONDS = 10
 """Longest wait for requests in flight at a stop; none of ours takes half of it."""
-
-SECURITY_HEADERS: Headers = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cache-control", b"no-store"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"),
-)
 
 
 def create_app(settings: Settings, pool: Pool, *, desk: Desk | None = None) -> FastAPI:
@@ -61,8 +49,8 @@ def create_app(settings: Settings, pool: Pool, *, desk: Desk | None = None) -> F
         categories=cached(CorpusStore(pool).categories),
     )
     app = FastAPI(title="Ariane", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
-    app.add_middleware(_Failures)
-    app.add_middleware(_SecurityHeaders, pages=page_headers(desk) if desk else SECURITY_HEADERS)
+    app.add_middleware(Failures)
+    app.add_middleware(SecurityHeaders, pages=page_headers(desk) if desk else SECURITY_HEADERS)
     app.include_router(webhook_router(hook))
     _add_pages(app, settings, pool)
     if desk:
@@ -91,88 +79,12 @@ def _add_pages(app: FastAPI, settings: Settings, pool: Pool) -> None:
 
     @app.get("/readyz")
     async def readyz() -> JSONResponse:
-        database = await _holds("database", lambda: _ask(pool))
-        # One wait is enough to know that nothing can be asked.
-        schema = database and await _holds("schema", lambda: check_schema(pool))
-        worker = database and await _holds("worker", lambda: _ask_worker(pool, settings.worker.stalled_after_seconds))
-        # Without a worker deliveries are still stored: refusing them would lose them, for the forum seldom tries twice.
-        status = "unavailable" if not (database and schema) else "ok" if worker else "degraded"
-        checks = {"database": "ok" if database else "does not answer: see the log"} | (
-            {
-                "schema": "ok" if schema else "is not this version's: run `ariane migrate`",
-                "worker": "ok" if worker else "none was heard of lately: start `ariane worker`",
-            }
-            if database
-            else dict.fromkeys(("schema", "worker"), "not known: the database does not answer")
-        )
-        return JSONResponse({"status": status, "checks": checks}, 503 if status == "unavailable" else 200)
+        status, checks = await readiness(pool, silent_seconds=settings.worker.stalled_after_seconds)
+        return JSONResponse({"status": status, "checks": checks}, 503 if status is Status.UNAVAILABLE else 200)
 
     @app.get("/metrics")
     async def metrics() -> Response:
         return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
-
-
-async def _holds(name: str, ask: Callable[[], Awaitable[None]]) -> bool:
-    try:
-        async with asyncio.timeout(CHECK_SECONDS):
-            await ask()
-    except (TimeoutError, ArianeError) as exc:
-        log.warning("not_ready", check=name, error=f"{type(exc).__name__}: {exc}")
-        return False
-    return True
-
-
-async def _ask(pool: Pool) -> None:
-    async with connection(pool) as conn:
-        await conn.execute("SELECT 1")
-
-
-async def _ask_worker(pool: Pool, silent_seconds: float) -> None:
-    async with connection(pool) as conn:
-        if not await worker_lives(conn, silent_seconds=silent_seconds):
-            raise Transient(f"no worker was heard of for {silent_seconds:g} s")
-
-
-class _Failures:
-    """Answers 500 to what nobody expected: the server would log the whole exception, in which Postgres quotes posts."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = False
-
-        async def noting(message: Message) -> None:
-            nonlocal started
-            started = True
-            await send(message)
-
-        try:
-            await self._app(scope, receive, noting)
-        except Exception as exc:  # noqa: BLE001 - the last place that could see it
-            log.error("request_failed", path=scope.get("path"), **fault(exc))
-            if not started:
-                await JSONResponse({"status": "error"}, 500)(scope, receive, send)
-
-
-class _SecurityHeaders:
-    """Adds the headers to every response that doesn't set them itself; the moderators' pages have their own."""
-
-    def __init__(self, app: ASGIApp, pages: Headers) -> None:
-        self._app = app
-        self._pages = pages
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope.get("path", "")
-        added = self._pages if path == MOUNT or path.startswith(f"{MOUNT}/") else SECURITY_HEADERS
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                given = {name.lower() for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(one for one in added if one[0] not in given)]
-            await send(message)
-
-        await self._app(scope, receive, send_with_headers)
 
 
 def listen(settings: WebSettings) -> socket.socket:
