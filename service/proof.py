@@ -18,7 +18,7 @@ from service.inference.references import (
     cosine,
     failed,
 )
-from service.ingest.text import digest, embedded_text
+from service.ingest.text import digest, passage_texts
 from service.store.references import StoredSample
 
 QUERIES = (
@@ -113,7 +113,7 @@ async def _check_samples(embedder: Embedder, samples: Sequence[StoredSample]) ->
     """By posts whose text is still what their vector was made of. The median counts: who made vectors elsewhere may
     have cleaned some texts a little differently, but another model's vectors all point elsewhere.
     """
-    texts = {embedder.truncate(embedded_text(one.post, embedder.profile.strategy)): one for one in samples}
+    texts = {passage_texts(one.post, embedder)[0].text: one for one in samples}
     same = [(text, one.vector) for text, one in texts.items() if digest(text) == one.digest][:MAX_CHECKED]
     if not same:
         return Verdict(Proof.NO_REFERENCES, "no reference vectors are stored for this profile")

@@ -32,6 +32,7 @@ from service.domain.forum import (
     UserId,
 )
 from service.domain.models import (
+    PASSAGES,
     Borders,
     ChatMessage,
     Completion,
@@ -53,6 +54,7 @@ from service.domain.runs import EvaluationRun, Part, RunKind, Signature, StoredR
 __all__ = [
     "ENGLISH",
     "FRENCH",
+    "PASSAGES",
     "Answer",
     "Before",
     "Borders",

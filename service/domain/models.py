@@ -10,6 +10,10 @@ Vector = NDArray[np.float32]
 """One embedding: shape (dimensions,), unit length."""
 
 
+PASSAGES = 101
+"""The text strategy that splits a long post into several passages (service.ingest.text has them all)."""
+
+
 class IndexKind(StrEnum):
     """How a profile's vectors are searched (docs/inference: the index kind belongs to the profile)."""
 
@@ -23,7 +27,8 @@ class EmbeddingProfile:
     """What made a set of vectors: model, text strategy and version; `window_tokens` is the model's limit.
 
     `cosine_floor` is the best cosine under which nothing is answered when no reranker can judge: 1, so never, until it
-    is measured for the model.
+    is measured for the model. `passage_tokens` and `overlap_tokens`, of its model, say how the strategy PASSAGES splits
+    a post; 0 of every other, whose posts are one text each.
     """
 
     model: str
@@ -33,6 +38,8 @@ class EmbeddingProfile:
     window_tokens: int
     index_kind: IndexKind = IndexKind.EXACT
     cosine_floor: float = field(default=1.0, compare=False)
+    passage_tokens: int = 0
+    overlap_tokens: int = 0
 
     @property
     def name(self) -> str:

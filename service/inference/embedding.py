@@ -10,12 +10,14 @@ import numpy as np
 from service.domain import Embedded, EmbeddingProfile, TextFailure, TruncatedVector, Vector
 from service.errors import Misconfigured, Rejected, Transient
 from service.inference.batching import TooLong, in_batches
-from service.inference.tokens import sendable
+from service.inference.tokens import estimated_tokens, sendable
 from service.telemetry import log
 
 UNIT_TOLERANCE = 1e-3
 CHARS_A_TOKEN = 16
 """No prose has tokens this long on average: what lies past the window times this is never read."""
+MARKS = 2
+"""Tokens that begin and end every text."""
 PROBE = "A text that every model can read."
 
 
@@ -52,6 +54,11 @@ def fitting(text: str, profile: EmbeddingProfile, options: EmbedderOptions) -> s
     if options.overflow is Overflow.TRUNCATE:
         text = text[: profile.window_tokens * CHARS_A_TOKEN]
     return sendable(text)
+
+
+def counted(text: str, options: EmbedderOptions) -> float:
+    """About how many tokens a server makes of a passage, with the prefix and the marks; rather too many."""
+    return MARKS + estimated_tokens(options.passage_prefix) + estimated_tokens(sendable(text))
 
 
 async def embed_passages(

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
-from service.domain import EmbeddingProfile, RerankerProfile
+from service.domain import PASSAGES, EmbeddingProfile, RerankerProfile
 from service.errors import Misconfigured
 from service.inference.calibration import (
     BordersEntry,
@@ -28,6 +28,9 @@ KNOWN = Path(__file__).with_name("profiles.yml")
 MAX_DIMENSIONS = 4000
 """What a halfvec index holds (docs/inference, pgvector)."""
 MAX_FILE_BYTES = 1_000_000
+PASSAGE_TOKENS, OVERLAP_TOKENS = 400, 40
+"""Of a passage, and shared by two neighbours, where a profile that splits doesn't say (spec A9)."""
+MIN_PASSAGE_TOKENS = 32
 
 K = TypeVar("K")
 
@@ -73,11 +76,26 @@ class _Embedder(Entry):
     version: int
     dimensions: int = Field(ge=1, le=MAX_DIMENSIONS)
     window_tokens: int = Field(gt=0)
+    passage_tokens: int | None = Field(None, ge=MIN_PASSAGE_TOKENS)
+    overlap_tokens: int | None = Field(None, ge=0)
     cosine_floor: float = Field(1.0, ge=-1, le=1)
     query_prefix: str = ""
     passage_prefix: str = ""
     overflow: Overflow = Overflow.TRUNCATE
     calibration: CalibrationEntry | None = None
+
+    @model_validator(mode="after")
+    def _splits(self) -> Self:
+        if self.strategy != PASSAGES and (self.passage_tokens, self.overlap_tokens) != (None, None):
+            raise ValueError(f"passage_tokens and overlap_tokens belong to strategy {PASSAGES}")
+        if 2 * self._size(self.overlap_tokens, OVERLAP_TOKENS) > self._size(self.passage_tokens, PASSAGE_TOKENS):
+            raise ValueError("overlap_tokens must be at most half of passage_tokens")
+        return self
+
+    def _size(self, given: int | None, default: int) -> int:
+        if self.strategy != PASSAGES:
+            return 0
+        return default if given is None else given
 
     def known(self) -> KnownEmbedder:
         profile = EmbeddingProfile(
@@ -87,6 +105,8 @@ class _Embedder(Entry):
             self.dimensions,
             self.window_tokens,
             cosine_floor=self.cosine_floor,
+            passage_tokens=self._size(self.passage_tokens, PASSAGE_TOKENS),
+            overlap_tokens=self._size(self.overlap_tokens, OVERLAP_TOKENS),
         )
         texts = EmbedderOptions(self.query_prefix, self.passage_prefix, self.overflow)
         return KnownEmbedder(profile, texts, self.calibration.known() if self.calibration else None)

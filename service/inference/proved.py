@@ -26,6 +26,7 @@ class Embedder(Protocol):
     @property
     def profile(self) -> EmbeddingProfile: ...
     def truncate(self, text: str) -> str: ...
+    def tokens(self, text: str) -> float: ...
     async def embed_passages(self, texts: Sequence[str]) -> Sequence[Embedded]: ...
     async def embed_query(self, text: str) -> Vector: ...
 
@@ -155,6 +156,9 @@ class ProvedEmbedder:
 
     def truncate(self, text: str) -> str:
         return self._embedder.truncate(text)
+
+    def tokens(self, text: str) -> float:
+        return self._embedder.tokens(text)
 
     async def embed_passages(self, texts: Sequence[str]) -> Sequence[Embedded]:
         return await _used(self.proving, lambda: self._embedder.embed_passages(texts))

@@ -5,7 +5,7 @@ from typing import cast
 
 from service.domain import Embedded, EmbeddingProfile, Vector
 from service.errors import Transient
-from service.inference.embedding import EmbedderOptions, embed_passages, embed_query, fitting
+from service.inference.embedding import EmbedderOptions, counted, embed_passages, embed_query, fitting
 from service.inference.tei import TeiServer
 
 
@@ -19,6 +19,9 @@ class TeiEmbedder:
 
     def truncate(self, text: str) -> str:
         return fitting(text, self.profile, self._options)
+
+    def tokens(self, text: str) -> float:
+        return counted(text, self._options)
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Embedded]:
         limit = (await self._server.info(urgent=False)).max_batch

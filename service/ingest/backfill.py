@@ -14,7 +14,7 @@ from service.ingest.eligibility import IndexRules, public_part
 from service.ingest.index import embeddable, prepare
 from service.ingest.ports import Backfills, Census, Corpus, EmbeddedPassage, IndexedPost, PassageEmbedder
 from service.ingest.share import POLL_SECONDS, Unshared, embed_part
-from service.ingest.text import digest, embedded_text
+from service.ingest.text import digest, passage_texts
 
 TOPICS_A_BATCH = 100
 
@@ -159,8 +159,9 @@ def _passages(
     for post in embeddable(posts, topic, category):
         vector = vectors[post.post_id]
         if vector is not None:
-            text = embedder.truncate(embedded_text(post, embedder.profile.strategy))
-            passages.append(EmbeddedPassage(post.post_id, 0, digest(text), vector))
+            first, *others = passage_texts(post, embedder)
+            if not others:  # one vector is not what several passages need
+                passages.append(EmbeddedPassage(post.post_id, 0, digest(first.text), vector))
     return passages
 
 

@@ -9,7 +9,7 @@ from service.ingest.eligibility import IndexRules, archetype_allowed, public_par
 from service.ingest.index import embeddable, prepare
 from service.ingest.ports import PassageEmbedder
 from service.ingest.reconcile_ports import StoredPost
-from service.ingest.text import digest, embedded_text
+from service.ingest.text import digest, passage_texts
 
 
 class Drift(StrEnum):
@@ -95,6 +95,6 @@ def _difference(post: Post, stored: Stored, rules: IndexRules, embedder: Passage
         kind = Drift.POST_CHANGED
     else:
         [text] = embeddable([wanted], topic, category)
-        made_of = digest(embedder.truncate(embedded_text(text, embedder.profile.strategy)))
+        made_of = digest(passage_texts(text, embedder)[0].text)
         kind = None if known.digest in (None, made_of) else Drift.POST_CHANGED
     return None if kind is None else Difference(kind, post.topic_id, post.id)

@@ -14,7 +14,7 @@ from service.errors import Rejected
 from service.ingest.archive import UNIT_TOLERANCE
 from service.ingest.backfill import Backfill
 from service.ingest.ports import EmbeddedPassage, PassageEmbedder, TopicPost
-from service.ingest.text import DISCOURSE, digest, embedded_text
+from service.ingest.text import DISCOURSE, digest, passage_texts
 from service.telemetry import log
 
 TEXT_VERSION = 1
@@ -201,4 +201,4 @@ def is_unit(vector: Vector | None, profile: EmbeddingProfile) -> TypeGuard[Vecto
 
 
 def _digest(post: TopicPost, embedder: PassageEmbedder) -> bytes:
-    return digest(embedder.truncate(embedded_text(post, embedder.profile.strategy)))
+    return digest(passage_texts(post, embedder)[0].text)

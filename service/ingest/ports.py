@@ -59,6 +59,15 @@ class EmbeddedPassage:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptPassage:
+    """A passage whose text didn't change: the vector that is stored of this digest stays, at this ordinal."""
+
+    post_id: PostId
+    passage: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class TopicPost:
     """What embedding needs of a stored eligible post; `tags` and `category` are its topic's."""
 
@@ -85,6 +94,13 @@ class PassageEmbedder(Protocol):
     def profile(self) -> EmbeddingProfile: ...
     def truncate(self, text: str) -> str:
         """The text cut as far as can be told without the server, so that what is digested is what is embedded."""
+        ...
+
+    def tokens(self, text: str) -> float:
+        """How many tokens the model makes of a text with its prefix and marks, which alone are those of "".
+
+        An estimate, rather too many, where only the model's server could tell.
+        """
         ...
 
     async def embed_passages(self, texts: Sequence[str]) -> Sequence[Embedded]:
@@ -164,11 +180,16 @@ class Corpus(Protocol):
         ...
 
     async def census(self, profile: EmbeddingProfile) -> Census: ...
-    async def digests(self, profile: EmbeddingProfile, post_ids: Sequence[PostId]) -> dict[PostId, bytes]:
-        """The digest of the text that was embedded of each of these posts, or that the model failed on."""
+    async def digests(self, profile: EmbeddingProfile, post_ids: Sequence[PostId]) -> dict[PostId, tuple[bytes, ...]]:
+        """The digests of the passages of each of these posts, in order, or the one that the model failed on."""
         ...
 
-    async def put_passages(self, profile: EmbeddingProfile, passages: Sequence[EmbeddedPassage]) -> None: ...
+    async def put_passages(
+        self, profile: EmbeddingProfile, passages: Sequence[EmbeddedPassage], kept: Sequence[KeptPassage] = ()
+    ) -> None:
+        """Replace all passages of these posts; raises Transient where a kept one is there no more."""
+        ...
+
     async def put_failures(self, profile: EmbeddingProfile, failures: Sequence[EmbeddingFailure]) -> None:
         """Quarantine these posts: not pending until they change; a vector of an older text goes."""
         ...

@@ -6,7 +6,7 @@ from datetime import datetime
 from psycopg.rows import class_row, dict_row
 
 from service.domain import Category, CategoryId, EmbeddingProfile, PostId, Topic, TopicId
-from service.ingest.ports import Census, EmbeddedPassage, EmbeddingFailure, IndexedPost, TopicPost
+from service.ingest.ports import Census, EmbeddedPassage, EmbeddingFailure, IndexedPost, KeptPassage, TopicPost
 from service.store import passages as vectors
 from service.store import removal
 from service.store.pool import Pool, connection, transaction
@@ -154,15 +154,17 @@ class CorpusStore:
         async with connection(self._pool) as conn:
             return await vectors.pending(conn, profile, limit)
 
-    async def digests(self, profile: EmbeddingProfile, post_ids: Sequence[PostId]) -> dict[PostId, bytes]:
-        """The digest of the text that was embedded of each of these posts, or that the model failed on."""
+    async def digests(self, profile: EmbeddingProfile, post_ids: Sequence[PostId]) -> dict[PostId, tuple[bytes, ...]]:
+        """The digests of the passages of each of these posts, in order, or the one that the model failed on."""
         async with connection(self._pool) as conn:
             return await vectors.digests(conn, profile, post_ids)
 
-    async def put_passages(self, profile: EmbeddingProfile, passages: Sequence[EmbeddedPassage]) -> None:
+    async def put_passages(
+        self, profile: EmbeddingProfile, passages: Sequence[EmbeddedPassage], kept: Sequence[KeptPassage] = ()
+    ) -> None:
         """Replace the vectors of these posts under this profile; posts that left the index meanwhile get none."""
         async with transaction(self._pool) as conn:
-            await vectors.put_passages(conn, profile, passages)
+            await vectors.put_passages(conn, profile, passages, kept)
 
     async def put_failures(self, profile: EmbeddingProfile, failures: Sequence[EmbeddingFailure]) -> None:
         """Quarantine these posts: not pending until they change; a vector of an older text goes."""

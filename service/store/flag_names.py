@@ -19,16 +19,20 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 }
 """The switches of the whole forum, all off until they are set."""
 
+EMBEDDING_PROFILE = "embedding_profile"
+"""Whose vectors answer: the name of a profile; until it is set, that of models.embedder."""
+
 DEFAULT = "default"
-"""The value that takes a switch or limit of a category or group away again."""
+"""The value that takes a switch or limit of a category or group, or a profile, away again."""
 
 MAX_PER_HOUR = 100_000
 _SCOPED = re.compile(
     r"category:(?P<category>[1-9][0-9]{0,17})(?P<limit>:per_hour)?|group:(?P<group>[\w.-]{1,100}):per_hour"
 )
 _NUMBER = re.compile(r"[0-9]{1,6}")
+_PROFILE = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,300}/-?[0-9]{1,10}\.-?[0-9]{1,10}")
 
-FORMS = f"{', '.join(ALLOWED)}, category:ID, category:ID:per_hour, group:NAME:per_hour"
+FORMS = f"{', '.join(ALLOWED)}, {EMBEDDING_PROFILE}, category:ID, category:ID:per_hour, group:NAME:per_hour"
 """How a name is written, for people."""
 
 
@@ -57,9 +61,11 @@ def scoped(name: str) -> Scoped | None:
 
 
 def allowed(name: str) -> tuple[str, ...] | None:
-    """The values of a switch, or None for a limit, which is a number; raises Rejected (422) for what is neither."""
+    """The values of a switch, or None for a limit, which is a number, and the profile; else raises Rejected (422)."""
     if name in ALLOWED:
         return ALLOWED[name]
+    if name == EMBEDDING_PROFILE:
+        return None
     about = scoped(name)
     if about is None:
         raise Rejected(f"there is no flag {name[:100]!r}: {FORMS}", status=422)
@@ -69,7 +75,10 @@ def allowed(name: str) -> tuple[str, ...] | None:
 def check(name: str, value: str) -> None:
     """Raise Rejected (422) unless this switch may have this value."""
     values = allowed(name)
-    if values is None:
+    if name == EMBEDDING_PROFILE:
+        if value != DEFAULT and not _PROFILE.fullmatch(value):
+            raise Rejected(f"{name} can't be {value[:100]!r}: {DEFAULT}, or MODEL/STRATEGY.VERSION", status=422)
+    elif values is None:
         if value != DEFAULT and not (_NUMBER.fullmatch(value) and int(value) <= MAX_PER_HOUR):
             raise Rejected(f"{name} can't be {value[:100]!r}: {DEFAULT}, or 0 to {MAX_PER_HOUR}", status=422)
     elif value not in values:
@@ -106,6 +115,7 @@ def state(rows: Iterable[tuple[str, str]], signature: str) -> Flags:
         input_gate=values["input_gate"] == "on",
         private_messages=values["private_messages"] == "on",
         signature=signature,
+        embedding_profile=values.get(EMBEDDING_PROFILE, ""),
         categories={CategoryId(int(of)): AnsweringMode(value) for of, value in parts[Scope.CATEGORY].items()},
         category_per_hour={CategoryId(int(of)): int(value) for of, value in parts[Scope.CATEGORY_LIMIT].items()},
         group_per_hour={of: int(value) for of, value in parts[Scope.GROUP_LIMIT].items()},

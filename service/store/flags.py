@@ -9,9 +9,10 @@ from service.answer.ports import Flags
 from service.domain import UserId
 from service.errors import Rejected
 from service.store import evaluations
-from service.store.flag_names import DEFAULT, check, state
+from service.store.flag_names import DEFAULT, EMBEDDING_PROFILE, check, state
+from service.store.flag_rows import NewValue, put_flag
 from service.store.pool import Connection, Pool, connection, transaction
-from service.store.values import storable
+from service.store.profiles import named_profile
 
 PIPELINE = "posts_pipeline"
 
@@ -33,6 +34,8 @@ async def _checked(conn: Connection, name: str, value: str, signature: str) -> N
     check(name, value)
     if name == PIPELINE and value == "on" and not await evaluations.passed(conn, signature):
         raise Rejected("posts_pipeline can't be turned on: this configuration has no passed test", status=409)
+    if name == EMBEDDING_PROFILE and value != DEFAULT and not (await named_profile(conn, value)).index_built:
+        raise Rejected(f"the index of {value} isn't built: `ariane profiles activate {value}` does both", status=409)
 
 
 class FlagStore:
@@ -54,36 +57,13 @@ class FlagStore:
         """Change a flag and record who did it and why, in one transaction; raises Rejected with what is allowed.
 
         posts_pipeline goes on only under the `signature` of a configuration whose newest run passed
-        (service.wiring.activation says what is missing). `user_id` is of whoever signed in by the forum.
+        (service.wiring.activation says what is missing), embedding_profile only to one whose index is built. `user_id`
+        is of whoever signed in by the forum.
         """
         async with transaction(self._pool) as conn:
             await _checked(conn, name, value, signature)
-            await conn.execute("SELECT pg_advisory_xact_lock(hashtext('flags'))")  # so that old_value is the truth
-            change = {
-                "name": name,
-                "value": value,
-                "by": storable(by),
-                "user_id": user_id,
-                "reason": storable(reason),
-                "signature": signature if name == PIPELINE and value == "on" else None,
-            }
-            await conn.execute(
-                "INSERT INTO flag_changes"
-                " (name, old_value, new_value, changed_by, changed_by_user_id, reason, signature) VALUES (%(name)s,"
-                " (SELECT value FROM flags WHERE name = %(name)s), %(value)s, %(by)s, %(user_id)s, %(reason)s,"
-                " %(signature)s)",
-                change,
-            )
-            if value == DEFAULT:
-                await conn.execute("DELETE FROM flags WHERE name = %(name)s", change)
-                return
-            await conn.execute(
-                "INSERT INTO flags (name, value, changed_by, signature)"
-                " VALUES (%(name)s, %(value)s, %(by)s, %(signature)s)"
-                " ON CONFLICT (name) DO UPDATE SET value = excluded.value, changed_by = excluded.changed_by,"
-                " signature = excluded.signature, changed_at = now()",
-                change,
-            )
+            under = signature if name == PIPELINE and value == "on" else None
+            await put_flag(conn, NewValue(name, value, by, reason, user_id, under))
 
     async def changes(self, limit: int) -> list[FlagChange]:
         """The latest changes, newest first."""

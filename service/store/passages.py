@@ -5,8 +5,9 @@ from typing import LiteralString
 
 from pgvector import HalfVector
 
-from service.domain import EmbeddingProfile, PostId
-from service.ingest.ports import EmbeddedPassage, TopicPost
+from service.domain import EmbeddingProfile, PostId, ProfileId
+from service.errors import Transient
+from service.ingest.ports import EmbeddedPassage, KeptPassage, TopicPost
 from service.store.pool import Connection
 from service.store.profiles import ensure_profile, find_profile
 from service.store.topics import refresh_topics, topics_of
@@ -49,11 +50,19 @@ SELECT count(*) FROM quarantined
 )
 
 _DIGESTS = """
-SELECT post_id, digest FROM embeddings
-WHERE passage = 0 AND profile_id = %(profile_id)s AND post_id = ANY(%(post_ids)s)
+SELECT post_id, array_agg(digest ORDER BY passage) FROM embeddings
+WHERE profile_id = %(profile_id)s AND post_id = ANY(%(post_ids)s) GROUP BY post_id
 UNION ALL
-SELECT post_id, digest FROM embedding_failures WHERE profile_id = %(profile_id)s AND post_id = ANY(%(post_ids)s)
+SELECT post_id, ARRAY[digest] FROM embedding_failures
+WHERE profile_id = %(profile_id)s AND post_id = ANY(%(post_ids)s)
 """
+
+# Who writes vectors of the same posts waits here, and then sees what was written.
+_LOCK = """
+SELECT post_id FROM posts WHERE post_id = ANY(%s) AND refusal IS NULL ORDER BY post_id FOR NO KEY UPDATE
+"""
+
+_STORED = "SELECT post_id, digest, embedding FROM embeddings WHERE profile_id = %s AND post_id = ANY(%s)"
 
 _FORGET = (
     "DELETE FROM embeddings WHERE profile_id = %s AND post_id = ANY(%s)",
@@ -79,35 +88,55 @@ async def quarantined(conn: Connection, profile: EmbeddingProfile) -> int:
     return await _count(conn, _QUARANTINED, profile)
 
 
-async def digests(conn: Connection, profile: EmbeddingProfile, post_ids: Sequence[PostId]) -> dict[PostId, bytes]:
-    """The digest of the text of each of these posts that was embedded under this profile, or that failed."""
+async def digests(
+    conn: Connection, profile: EmbeddingProfile, post_ids: Sequence[PostId]
+) -> dict[PostId, tuple[bytes, ...]]:
+    """The digests of the passages of each of these posts under this profile, in order, or the one that failed."""
     parameters = {"profile_id": await find_profile(conn, profile), "post_ids": list(post_ids)}
     cursor = await conn.execute(_DIGESTS, parameters)
-    return {post_id: bytes(digest) async for post_id, digest in cursor}
+    return {post_id: tuple(map(bytes, made_of)) async for post_id, made_of in cursor}
 
 
-async def put_passages(conn: Connection, profile: EmbeddingProfile, passages: Sequence[EmbeddedPassage]) -> None:
-    """Replace the vectors of these posts under this profile; in a transaction.
+async def put_passages(
+    conn: Connection,
+    profile: EmbeddingProfile,
+    passages: Sequence[EmbeddedPassage],
+    kept: Sequence[KeptPassage] = (),
+) -> None:
+    """Replace the vectors of these posts under this profile by those given and `kept`; in a transaction.
 
-    A post that left the index while it was being embedded gets none. Raises psycopg's CheckViolation for a vector that
-    isn't of unit length, ForeignKeyViolation for one of other dimensions than the profile's.
+    A post that left the index while it was being embedded gets none. Raises Transient where a kept passage was replaced
+    meanwhile, psycopg's CheckViolation for a vector that isn't of unit length, ForeignKeyViolation for one of other
+    dimensions than the profile's.
     """
     profile_id = await ensure_profile(conn, profile)
-    post_ids = sorted({passage.post_id for passage in passages})
-    cursor = await conn.execute(
-        "SELECT post_id FROM posts WHERE post_id = ANY(%s) AND refusal IS NULL ORDER BY post_id FOR SHARE", (post_ids,)
-    )
-    eligible = {row[0] async for row in cursor}
+    post_ids = sorted({one.post_id for one in passages} | {one.post_id for one in kept})
+    eligible = {row[0] async for row in await conn.execute(_LOCK, (post_ids,))}
+    vectors: list[tuple[EmbeddedPassage | KeptPassage, HalfVector]] = [
+        (one, HalfVector(one.vector)) for one in passages if one.post_id in eligible
+    ]
+    vectors += await _stored(conn, profile_id, [one for one in kept if one.post_id in eligible])
     for statement in _FORGET:
         await conn.execute(statement, (profile_id, post_ids))
     columns = "COPY embeddings (profile_id, post_id, passage, digest, embedding) FROM STDIN (FORMAT BINARY)"
     async with conn.cursor() as writer, writer.copy(columns) as copy:
         copy.set_types(["int2", "int8", "int2", "bytea", "halfvec"])
-        for passage in passages:
-            if passage.post_id in eligible:
-                vector = HalfVector(passage.vector)
-                await copy.write_row((profile_id, passage.post_id, passage.passage, passage.digest, vector))
+        for one, vector in vectors:
+            await copy.write_row((profile_id, one.post_id, one.passage, one.digest, vector))
     await refresh_topics(conn, vectors=await topics_of(conn, post_ids))
+
+
+async def _stored(
+    conn: Connection, profile_id: ProfileId, kept: Sequence[KeptPassage]
+) -> list[tuple[EmbeddedPassage | KeptPassage, HalfVector]]:
+    """The kept passages with the vectors that are stored of their digests; raises Transient for one without."""
+    if not kept:
+        return []
+    cursor = await conn.execute(_STORED, (profile_id, sorted({one.post_id for one in kept})))
+    known = {(post_id, bytes(made_of)): vector async for post_id, made_of, vector in cursor}
+    if gone := {one.post_id for one in kept if (one.post_id, one.digest) not in known}:
+        raise Transient(f"passages of {len(gone)} posts, {min(gone)} first, were replaced while others were embedded")
+    return [(one, known[one.post_id, one.digest]) for one in kept]
 
 
 async def drop_passages(conn: Connection, post_ids: Sequence[PostId]) -> None:

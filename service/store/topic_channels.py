@@ -14,6 +14,7 @@ from psycopg.rows import dict_row
 from service.domain import Candidate, ProfileId, TopicHit, TopicScores, Vector
 from service.store.bm25 import ASKED, OF_POST, rarity, score
 from service.store.pool import Connection
+from service.store.topics import WHOLE_POST
 
 
 class Grain(StrEnum):
@@ -42,20 +43,23 @@ FROM held JOIN asked USING (lexeme) JOIN public_topics USING (topic_id) CROSS JO
 GROUP BY topic_id ORDER BY score DESC, topic_id LIMIT %(limit)s
 """  # noqa: S608 - made of constants
 
-NEAREST = """
+NEAREST = f"""
 WITH nearest AS MATERIALIZED (
     SELECT topic_id, embedding <=> %(vector)s::halfvec AS distance FROM topic_embeddings
     WHERE profile_id = %(profile_id)s AND grain = %(grain)s ORDER BY distance LIMIT %(window)s
 ), own AS (
-    SELECT topic_id, avg(embedding) <=> %(vector)s::halfvec AS distance FROM embeddings JOIN posts USING (post_id)
-    WHERE profile_id = %(profile_id)s AND topic_id = %(asking_topic)s AND (%(grain)s = 'mean' OR post_number = 1)
-      AND NOT post_number BETWEEN %(from_number)s AND %(to_number)s
-    GROUP BY topic_id
+    SELECT topic_id, avg(embedding) <=> %(vector)s::halfvec AS distance FROM (
+        SELECT topic_id, {WHOLE_POST} AS embedding FROM embeddings JOIN posts USING (post_id)
+        WHERE profile_id = %(profile_id)s AND topic_id = %(asking_topic)s
+          AND (%(grain)s = 'mean' OR post_number = 1 AND passage = 0)
+          AND NOT post_number BETWEEN %(from_number)s AND %(to_number)s
+        GROUP BY topic_id, post_id
+    ) AS of_posts GROUP BY topic_id
 )
 SELECT topic_id, 1 - distance AS score FROM (
     SELECT * FROM nearest WHERE topic_id <> %(asking_topic)s UNION ALL SELECT * FROM own
 ) AS found JOIN public_topics USING (topic_id) WHERE distance <> 'NaN' ORDER BY distance, topic_id LIMIT %(limit)s
-"""
+"""  # noqa: S608 - made of constants
 
 ANSWERING = """
 coalesce(%(worded)s + %(words)s * bm25 / max(bm25) OVER (PARTITION BY topic_id), 0)
@@ -85,10 +89,12 @@ WITH of_topics AS MATERIALIZED (
     SELECT DISTINCT ON (topic_id) post_id, topic_id, cosine, bm25, topic_cosine, topic_bm25 FROM ranked
     ORDER BY topic_id, answers DESC, cosine DESC NULLS LAST, post_id
 ), own AS (
-    SELECT topic_id, avg(embedding) AS mean FROM embeddings JOIN posts USING (post_id)
-    WHERE profile_id = %(profile_id)s AND topic_id = %(asking_topic)s
-      AND NOT post_number BETWEEN %(from_number)s AND %(to_number)s
-    GROUP BY topic_id
+    SELECT topic_id, avg(embedding) AS mean FROM (
+        SELECT topic_id, {WHOLE_POST} AS embedding FROM embeddings JOIN posts USING (post_id)
+        WHERE profile_id = %(profile_id)s AND topic_id = %(asking_topic)s
+          AND NOT post_number BETWEEN %(from_number)s AND %(to_number)s
+        GROUP BY topic_id, post_id
+    ) AS of_posts GROUP BY topic_id
 )
 SELECT public_posts.*, cosine, bm25, topic_cosine, topic_bm25,
        1 - (coalesce(own.mean, mean.embedding) <=> %(vector)s::halfvec) AS topic_mean,

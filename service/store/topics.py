@@ -20,13 +20,19 @@ UPDATE topics SET length = now.length FROM (
 ) AS now WHERE topics.topic_id = now.topic_id AND topics.length <> now.length
 """
 
+WHOLE_POST = "CASE count(*) WHEN 1 THEN avg(embedding) ELSE l2_normalize(avg(embedding)) END"
+"""The vector of a whole post: that of its only passage, or the mean of several made as long as one, so that each post
+of a topic counts alike."""
+
 _VECTORS = (
     "DELETE FROM topic_embeddings WHERE topic_id = ANY(%s)",
-    """
+    f"""
 INSERT INTO topic_embeddings (profile_id, grain, topic_id, embedding)
-SELECT profile_id, 'mean', topic_id, l2_normalize(avg(embedding)) FROM embeddings JOIN posts USING (post_id)
-WHERE topic_id = ANY(%s) GROUP BY profile_id, topic_id HAVING l2_norm(avg(embedding)) > 0
-""",
+SELECT profile_id, 'mean', topic_id, l2_normalize(avg(embedding)) FROM (
+    SELECT profile_id, topic_id, {WHOLE_POST} AS embedding FROM embeddings JOIN posts USING (post_id)
+    WHERE topic_id = ANY(%s) GROUP BY profile_id, topic_id, post_id
+) AS of_posts GROUP BY profile_id, topic_id HAVING l2_norm(avg(embedding)) > 0
+""",  # noqa: S608 - made of constants
     """
 INSERT INTO topic_embeddings (profile_id, grain, topic_id, embedding)
 SELECT DISTINCT ON (profile_id, topic_id) profile_id, 'first', topic_id, embedding

@@ -20,6 +20,9 @@ class HashEmbedder:
     def truncate(self, text: str) -> str:
         return text[:200]
 
+    def tokens(self, text: str) -> float:
+        return 2 + len(text) / 4
+
     async def embed_passages(self, texts: Sequence[str]) -> list[Embedded]:
         return [self._vector("passage", text) for text in texts]
 

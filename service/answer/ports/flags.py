@@ -24,6 +24,7 @@ class Flags:
     """The switches moderators turn at run time, read at the moment of use.
 
     `signature` is of the configuration that posts_pipeline was switched on under: empty when off, or not known.
+    `embedding_profile` is the name of the one whose vectors answer: empty for that of models.embedder.
     `categories` hold back what `answering` allows; the limits are answers an hour, in a whole category and to each
     member of a group.
     """
@@ -33,6 +34,7 @@ class Flags:
     input_gate: bool = False
     private_messages: bool = False
     signature: str = ""
+    embedding_profile: str = ""
     categories: Mapping[CategoryId, AnsweringMode] = field(default_factory=dict)
     category_per_hour: Mapping[CategoryId, int] = field(default_factory=dict)
     group_per_hour: Mapping[str, int] = field(default_factory=dict)
