@@ -32,6 +32,19 @@ _ADD = """
 """
 
 
+# No try is counted: the worker that knows the task has all of them left. Each wait is as long as all before it, so that
+# neither the job nor a worker is kept busy by it.
+_LEAVE = """
+    WITH added AS (
+        SELECT extract(epoch FROM now() - min(at))::float8 AS seconds
+        FROM procrastinate_events WHERE job_id = %(job_id)s AND type = 'deferred'
+    )
+    UPDATE procrastinate_jobs SET status = 'todo',
+        scheduled_at = now() + make_interval(secs => least(greatest(seconds, %(shortest)s), %(longest)s))
+    FROM added WHERE id = %(job_id)s AND status = 'doing' AND seconds < %(give_up_seconds)s
+"""
+
+
 _LONGEST_DUE = """
     SELECT queue_name, extract(epoch FROM now() - min(coalesce(scheduled_at, deferred.at)))::float8
     FROM procrastinate_jobs AS job
@@ -93,6 +106,24 @@ async def put_back(connection: Connection, job_id: int) -> None:
             await connection.execute("SELECT procrastinate_retry_job_v2(%s, now(), NULL, NULL, NULL)", [job_id])
     except UniqueViolation:
         await connection.execute("SELECT procrastinate_finish_job_v1(%s, 'failed', true)", [job_id])
+
+
+async def leave(
+    connection: Connection, job_id: int, *, wait_seconds: tuple[float, float], give_up_seconds: float
+) -> bool:
+    """Let another worker have a running job, after a wait between these bounds that grows with the job's age.
+
+    False, and nothing done, when it was added longer ago than `give_up_seconds`. Dropped, as by `put_back`, where the
+    same periodic job already waits.
+    """
+    shortest, longest = wait_seconds
+    parameters = {"job_id": job_id, "shortest": shortest, "longest": longest, "give_up_seconds": give_up_seconds}
+    try:
+        async with connection.transaction():
+            return (await connection.execute(_LEAVE, parameters)).rowcount > 0
+    except UniqueViolation:
+        await connection.execute("SELECT procrastinate_finish_job_v1(%s, 'failed', true)", [job_id])
+        return True
 
 
 async def fail(connection: Connection, job_id: int) -> None:

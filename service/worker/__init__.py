@@ -49,7 +49,7 @@ async def run_worker(
         await app.open_async(pool)
         async with asyncio.TaskGroup() as group:
             loops = [
-                group.create_task(_keep_running(queue, app, at, work, running, stop=stop)) for queue in Queue
+                group.create_task(_keep_running(queue, app, pool, at, work, running, stop=stop)) for queue in Queue
             ]
             chores = [
                 group.create_task(_every(at.heartbeat_seconds, lambda: beat(pool, running))),
@@ -66,12 +66,12 @@ async def run_worker(
 
 
 async def _keep_running(
-    queue: Queue, app: App, settings: WorkerSettings, work: Work, running: Running, *, stop: asyncio.Event
+    queue: Queue, app: App, pool: Pool, settings: WorkerSettings, work: Work, running: Running, *, stop: asyncio.Event
 ) -> None:
     shortest, longest = RESTART_SECONDS
     wait = shortest
     while not stop.is_set():
-        worker = running.loops[queue] = job_loop(queue, app, settings, work, running)
+        worker = running.loops[queue] = job_loop(queue, app, pool, settings, work, running)
         started = monotonic()
         try:
             await worker.run()  # type: ignore[no-untyped-call]  # procrastinate leaves it untyped

@@ -20,6 +20,7 @@ from service.jobs import Queue, TaskName
 from service.settings import GateSettings
 from service.webhook.route import Result as Receipt
 from service.wiring.gauges import IndexState
+from service.worker.loop import UNKNOWN
 from tests.deploy.tools import ROOT
 
 PAGE = ROOT / "docs" / "metrics.md"
@@ -68,7 +69,10 @@ LABELS: Mapping[str, Mapping[str, Values]] = {
     "ariane_drift_found": {"kind": _values(Drift)},
     "ariane_drift_mended": {"kind": _values(Drift)},
     "ariane_index_posts": {"state": _values(IndexState)},
-    "ariane_jobs": {"task": _values(TaskName), "result": _values({"succeeded", "retried", "failed", "stopped"})},
+    "ariane_jobs": {
+        "task": _values(TaskName, {UNKNOWN}),
+        "result": _values({"succeeded", "retried", "failed", "stopped"}),
+    },
     "ariane_queue_jobs": {"task": _values(TaskName), "status": _values({"todo", "doing", "failed"})},
     "ariane_queue_oldest_seconds": {"queue": _values(Queue)},
     "ariane_remote_seconds": {
