@@ -12,6 +12,7 @@ import httpx
 import numpy as np
 import ollama
 import pytest
+from prometheus_client import REGISTRY
 
 from service.answer.ports import ChatModel, QueryEmbedder
 from service.domain import (
@@ -349,6 +350,15 @@ async def test_the_text_that_gives_nan_is_found_and_the_rest_is_saved(ollama_ser
         assert isinstance((await models.embedder.embed_passages([f"a {NAN_WORD}"]))[0], TextFailure)
         with pytest.raises(Transient):
             await models.embedder.embed_query(f"a {NAN_WORD} here")
+
+
+async def test_what_came_of_a_call_is_measured_in_the_few_words_that_are_documented(ollama_server: Ollama) -> None:
+    async with ollama_server(FakeOllama()) as models:
+        await models.embedder.embed_passages([f"a {NAN_WORD} here"])
+    families = [family for family in REGISTRY.collect() if family.name == "ariane_remote_seconds"]
+    results = {sample.labels["result"] for family in families for sample in family.samples}
+    assert "rejected" in results
+    assert results <= {"ok", "cancelled", "busy", "unsure", "transient", "rejected", "misconfigured"}
 
 
 async def test_a_runner_that_fails_on_everything_blames_no_text_and_opens_the_breaker(ollama_server: Ollama) -> None:
