@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import psycopg
-from pgvector.psycopg import register_vector_async
+from pgvector.psycopg.halfvec import register_halfvec_info
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
@@ -115,13 +115,14 @@ def connection_arguments(settings: DatabaseSettings, application_name: str) -> d
 async def open_pool(
     url: str, settings: DatabaseSettings | None = None, *, application_name: str = "ariane"
 ) -> AsyncIterator[Pool]:
-    """A pool of autocommit connections that know pgvector's types.
+    """A pool of autocommit connections that know pgvector's halfvec.
 
     Raises at once Misconfigured (bad address, refused, not migrated) or Transient (not reachable).
     """
     settings = settings or DatabaseSettings()
     arguments = connection_arguments(settings, application_name)
     timeout_ms = str(round(settings.statement_timeout_seconds * 1000))
+    halfvec = await _halfvec(url, arguments)
 
     async def configure(conn: Connection) -> None:
         await conn.execute(
@@ -129,7 +130,7 @@ async def open_pool(
             " set_config('idle_in_transaction_session_timeout', %(ms)s, false)",
             {"ms": timeout_ms},
         )
-        await register_vector_async(conn)
+        register_halfvec_info(conn, halfvec)
 
     async def check(conn: Connection) -> None:
         try:
@@ -138,11 +139,6 @@ async def open_pool(
             await pool.check()  # after a restart all are dead: found one by one, each would cost a longer wait
             raise
 
-    with translated():
-        conninfo_to_dict(url)
-        async with await AsyncConnection.connect(url, **arguments) as first:
-            if await TypeInfo.fetch(first, "halfvec") is None:
-                raise Misconfigured(f"the database is empty: {MIGRATE_FIRST}")
     pool = AsyncConnectionPool[Connection](
         url,
         kwargs=arguments,
@@ -157,3 +153,14 @@ async def open_pool(
     )
     async with pool:
         yield pool
+
+
+async def _halfvec(url: str, arguments: dict[str, Any]) -> TypeInfo:
+    """Asked once: by pgvector's own registering each connection would ask for four types, in a dozen round trips."""
+    with translated():
+        conninfo_to_dict(url)
+        async with await AsyncConnection.connect(url, **arguments) as conn:
+            found = await TypeInfo.fetch(conn, "halfvec")
+    if found is None:
+        raise Misconfigured(f"the database is empty: {MIGRATE_FIRST}")
+    return found
