@@ -48,6 +48,11 @@ DRIFT_MENDED = Counter(
 JOBS = Counter("ariane_jobs", "Jobs by task and result.", ["task", "result"])
 RESCUED = Counter("ariane_rescued_jobs", "Jobs taken back from workers that stopped beating.")
 WORKER_RESTARTS = Counter("ariane_worker_restarts", "Times the job loop was started again after a fault.")
+# A series that begins with its first event has not grown, as Prometheus reckons: what alerts wait for begins with 0.
+OUTCOMES.labels("skipped", "given_up")
+for _refusal in ("bad_signature", "malformed", "too_large", "too_slow"):
+    DELIVERIES.labels("unknown", _refusal)
+DELIVERIES.labels("post_created", "unavailable")
 BEAT = Gauge(
     "ariane_worker_beat_timestamp_seconds", "When this worker last said that it lives; 0 on the web process's page."
 )

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -191,6 +192,27 @@ def test_the_dashboard_and_the_alerts_ask_for_metrics_that_exist() -> None:
         asked |= names
     drawn = {name for one in metrics() for name in series(one) & asked}
     assert {name_of(one) for one in metrics() if not series(one) & drawn} == set(), "a metric that nobody looks at"
+
+
+def test_the_first_event_that_an_alert_waits_for_is_an_increase() -> None:
+    """Prometheus sees none where a series begins with it: such a counter has to be on the page before."""
+    fresh = "from prometheus_client import generate_latest; import service.telemetry; print(generate_latest().decode())"
+    page = run(Path(sys.executable), "-c", fresh)
+    begun = {
+        (family.name + "_total", label, value)
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+        for label, value in sample.labels.items()
+    }
+    waited_for = {
+        (name, label, value)
+        for rule in alerts()
+        for name, label, values_ in re.findall(r'increase\((ariane_\w+_total)\{(\w+)=~?"([^"]+)"', rule["expr"])
+        for value in values_.split("|")
+        if name != "ariane_answers_total"  # a share of many: the first is none
+    }
+    assert len(waited_for) >= 6
+    assert waited_for - begun == set()
 
 
 def test_the_dashboards_panels_are_told_apart_and_do_not_overlap() -> None:
