@@ -82,7 +82,8 @@ def test_the_compose_files_variables_are_settings(compose: Any) -> None:
     example = (ROOT / "deploy/compose/ariane.env.example").read_text(encoding="utf-8")
     names = set(re.findall(r"^([A-Z_]+)=", example, re.MULTILINE))
     assert names <= known
-    assert {"ARIANE_FORUM__API_KEY", "ARIANE_WEBHOOK__SECRETS", "ARIANE_DATABASE__URL"} <= names
+    asked = ("FORUM__API_KEY", "WEBHOOK__SECRETS", "DATABASE__URL", "MODERATION__PUBLIC_URL", "MODERATION__CONNECT_SECRET")
+    assert {f"ARIANE_{name}" for name in asked} <= names
 
 
 def test_a_worker_has_time_for_its_longest_answer(compose: Any) -> None:
