@@ -18,8 +18,8 @@ def encoding_of(response: httpx.Response) -> str:
     return "" if (said := named.strip().lower()) == "identity" else said
 
 
-async def first_bytes(response: httpx.Response, limit: int = MAX_ANSWER_BYTES) -> bytes:
-    """The body as far as `limit` and one byte more, so that a longer one shows.
+async def first_bytes(response: httpx.Response) -> bytes:
+    """The body as far as MAX_ANSWER_BYTES and one byte more, so that a longer one shows.
 
     Raises httpx.DecodingError for an encoding that we did not ask for, and for one that is broken.
     """
@@ -30,9 +30,9 @@ async def first_bytes(response: httpx.Response, limit: int = MAX_ANSWER_BYTES) -
     content = bytearray()
     async for chunk in response.aiter_raw():
         try:
-            content += unpacked.decompress(chunk, limit + 1 - len(content)) if unpacked else chunk
+            content += unpacked.decompress(chunk, MAX_ANSWER_BYTES + 1 - len(content)) if unpacked else chunk
         except zlib.error as exc:
             raise httpx.DecodingError(str(exc)) from exc
-        if len(content) > limit:
+        if len(content) > MAX_ANSWER_BYTES:
             break
-    return bytes(content[: limit + 1])
+    return bytes(content[: MAX_ANSWER_BYTES + 1])
