@@ -70,9 +70,7 @@ async def check_embedder(embedder: _Embedder, references: Sequence[ReferenceVect
     return Verdict(proof, f"lowest cosine {worst:.4f} of {len(made)} references, at {text[:60]!r}", worst)
 
 
-async def check_reranker(
-    reranker: _Reranker, references: Sequence[ReferencePair], *, tolerance: float = LOGIT_TOLERANCE
-) -> Verdict:
+async def check_reranker(reranker: _Reranker, references: Sequence[ReferencePair]) -> Verdict:
     """Score the reference pairs anew, those of one question together, and compare their logits; never raises."""
     if not references:
         return Verdict(Proof.NO_REFERENCES, "no reference pairs are stored for this profile")
@@ -86,7 +84,7 @@ async def check_reranker(
     pair, logit = max(logits, key=lambda scored: abs(scored[1] - scored[0].logit))
     worst = abs(logit - pair.logit)
     detail = f"largest difference {worst:.4f} of {len(logits)} logits: {logit:.3f} for {pair.logit:.3f}"
-    if worst <= tolerance:
+    if worst <= LOGIT_TOLERANCE:
         return Verdict(Proof.PROVED, detail, worst)
     if all(0.0 <= logit <= 1.0 for _, logit in logits):
         detail += "; every score lies between 0 and 1: set this reranker's scores to sigmoid"
