@@ -1,5 +1,6 @@
 """Questions in private messages to the bot, where moderators allow them (spec P14, P19): read by the bot's own eyes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from service.answer.ports import CreatedReply, FlagReader, Forum
@@ -29,6 +30,12 @@ class MessageForum:
 
     async def own_topic(self, topic_id: TopicId) -> Topic | None:
         return await self.forum.own_topic(topic_id)
+
+    async def public_posts_after(self, post: Post) -> Sequence[Post]:
+        return await self.own_posts_after(post)
+
+    async def own_posts_after(self, post: Post) -> Sequence[Post]:
+        return await self.forum.own_posts_after(post)
 
     async def our_reply_to(self, post_id: PostId) -> CreatedReply | None:
         return await self.forum.our_reply_to(post_id)

@@ -10,7 +10,9 @@ import stamina
 from jsonschema import Draft202012Validator
 
 from service.answer.ports import CreatedReply, Forum
-from service.discourse.client import CHUNK, MAX_REPLY_PAGES, DiscourseClient
+from service.discourse.client import DiscourseClient
+from service.discourse.own_reply import MAX_REPLY_PAGES
+from service.discourse.thread import CHUNK
 from service.domain import PostId, TopicId
 from service.errors import Misconfigured, Rejected, Transient, Unsure
 from service.ingest.ports import ForumReader
@@ -251,6 +253,42 @@ def test_keys_that_no_header_can_carry(key: str) -> None:
     with pytest.raises(Misconfigured) as caught:
         opened("http://forum.example", key=key)
     assert key not in str(caught.value)
+
+
+async def test_what_came_after_a_post_is_read_as_the_public_and_as_the_bot(
+    client: DiscourseClient, forum: FakeForum
+) -> None:
+    forum.add_post(99, 10, by="eve")  # moved here: after the question by its number, not by its date
+    asked = await client.public_post(PostId(100))
+    assert asked is not None
+    for read, reader in ((client.public_posts_after, None), (client.own_posts_after, BOT)):
+        forum.seen.clear()
+        (after,) = await read(asked)
+        assert (after.id, after.username, after.user_id, after.archetype) == (101, "max", 5, "regular")
+        assert forum.seen == [("GET", "/t/10.json", reader), ("GET", "/t/10/posts.json", reader)]
+
+
+async def test_of_many_posts_after_one_the_newest_are_read(client: DiscourseClient, forum: FakeForum) -> None:
+    asked = await client.public_post(PostId(100))
+    assert asked is not None
+    for post_id in range(200, 200 + 2 * CHUNK):
+        forum.add_post(post_id, 10, by="max")
+    assert [one.id for one in await client.public_posts_after(asked)] == list(range(200 + CHUNK, 200 + 2 * CHUNK))
+
+
+async def test_nothing_came_after_the_last_post_or_where_nothing_is_seen(
+    client: DiscourseClient, forum: FakeForum
+) -> None:
+    asked, last = await client.public_post(PostId(100)), await client.public_post(PostId(101))
+    assert asked is not None
+    assert last is not None
+    assert await client.public_posts_after(last) == []
+    forum.private_topics.add(10)
+    assert await client.public_posts_after(asked) == []
+    forum.private_topics.clear()
+    forum.faults.append(answer(200, {"id": 10}))
+    with pytest.raises(Transient):
+        await client.public_posts_after(asked)
 
 
 async def test_our_reply_among_many(client: DiscourseClient, forum: FakeForum) -> None:

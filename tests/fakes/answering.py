@@ -348,6 +348,8 @@ class FakeForum:
     replies: list[tuple[PostId, str]] = field(default_factory=list)
     queued: list[str] = field(default_factory=list)
     attempts: list[str] = field(default_factory=list)
+    unread: ArianeError | None = None
+    """Raised where what came after a post is asked for."""
 
     async def public_post(self, post_id: PostId) -> Post | None:
         return self.posts.get(post_id)
@@ -360,6 +362,17 @@ class FakeForum:
 
     async def own_topic(self, topic_id: TopicId) -> Topic | None:
         return self.own_topics.get(topic_id) or self.topics.get(topic_id)
+
+    async def public_posts_after(self, post: Post) -> list[Post]:
+        return self._after(post, self.posts)
+
+    async def own_posts_after(self, post: Post) -> list[Post]:
+        return self._after(post, {**self.posts, **self.own_posts})
+
+    def _after(self, post: Post, seen: dict[PostId, Post]) -> list[Post]:
+        if self.unread:
+            raise self.unread
+        return [other for other in seen.values() if other.topic_id == post.topic_id and other.id > post.id]
 
     async def is_staged(self, username: str) -> bool:
         return username in self.staged

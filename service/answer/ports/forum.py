@@ -1,5 +1,6 @@
 """The forum as answering reads it and replies to it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,6 +37,14 @@ class Forum(Protocol):
 
     async def own_topic(self, topic_id: TopicId) -> Topic | None:
         """The topic as the bot's own account sees it now, or None when it doesn't."""
+        ...
+
+    async def public_posts_after(self, post: Post) -> Sequence[Post]:
+        """The newest posts of its topic that came after this one, as an anonymous reader sees them: a page at most."""
+        ...
+
+    async def own_posts_after(self, post: Post) -> Sequence[Post]:
+        """The same, as the bot's own account sees them."""
         ...
 
     async def our_reply_to(self, post_id: PostId) -> CreatedReply | None:
