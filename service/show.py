@@ -8,6 +8,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from service.answer.zones import zone_of
 from service.domain import Mode, RerankerProfile, Source, Zone
 
 BAR_CELLS = 8
@@ -45,11 +46,11 @@ def show_answer(
     )
 
 
-def bar(share: float, cells: int = BAR_CELLS) -> str:
-    """A bar of `cells` characters of which `share` (cut to [0, 1]) is full, by eighths."""
-    eighths = round(min(max(share, 0.0), 1.0) * cells * 8)
+def bar(share: float) -> str:
+    """A bar of BAR_CELLS characters of which `share` (cut to [0, 1]) is full, by eighths."""
+    eighths = round(min(max(share, 0.0), 1.0) * BAR_CELLS * 8)
     full, part = divmod(eighths, 8)
-    return ("█" * full + (" ▏▎▍▌▋▊▉"[part] if part else "")).ljust(cells)
+    return ("█" * full + (" ▏▎▍▌▋▊▉"[part] if part else "")).ljust(BAR_CELLS)
 
 
 def _sources(sources: Sequence[Source], cited: Sequence[int], profile: RerankerProfile) -> Table:
@@ -61,21 +62,21 @@ def _sources(sources: Sequence[Source], cited: Sequence[int], profile: RerankerP
     for source in sources:
         mark = Text(f"[{source.n}]", style="bold" if source.n in cited else "dim")
         title = Text(f"{source.title} #{source.post_number}", style="" if source.n in cited else "dim")
-        table.add_row(mark, title, _score(source.cosine, source.cosine), _logit(source.logit, profile))
+        table.add_row(mark, title, _cosine(source.cosine), _logit(source.logit, profile))
     return table
 
 
-def _score(value: float | None, share: float | None) -> Text:
-    if value is None or share is None:
+def _cosine(cosine: float | None) -> Text:
+    if cosine is None:
         return Text("-", style="dim")
-    return Text.assemble((f"{value:+.2f} ", ""), (bar(share), "cyan"))
+    return Text.assemble(f"{cosine:+.2f} ", (bar(cosine), "cyan"))
 
 
 def _logit(logit: float | None, profile: RerankerProfile) -> Text:
     if logit is None:
         return Text("-", style="dim")
-    zone = Zone.NORMAL if logit >= profile.normal else Zone.WEAK if logit >= profile.weak else Zone.ABSTAIN
-    return Text.assemble((f"{logit:+.2f} ", ""), (bar((logit + LOGIT_SPAN) / (2 * LOGIT_SPAN)), ZONE_STYLE[zone]))
+    share = (logit + LOGIT_SPAN) / (2 * LOGIT_SPAN)
+    return Text.assemble(f"{logit:+.2f} ", (bar(share), ZONE_STYLE[zone_of(logit, profile)]))
 
 
 def _how(zone: Zone | None, mode: Mode | None, profile: RerankerProfile) -> Text:
