@@ -30,7 +30,9 @@ def command(settings: Settings, once: bool) -> None:
         raise Transient("somebody else, a worker perhaps, reconciles this index now: try again later")
     for kind, count in sorted(report.found.items()):
         click.echo(f"{kind}: {count} found, {report.mended[kind]} mended", err=True)
-    if not report.found:
+    if report.unread:
+        click.echo(f"{report.unread} readings left out: the forum could not give them (logged)", err=True)
+    elif not report.found:
         click.echo("the index and the forum agree", err=True)
 
 

@@ -5,16 +5,22 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from service.discourse.listings import PostPage, TopicPage
 from service.discourse.recent_shapes import Notice
 from service.domain import PostId, TopicId
+from service.errors import Misconfigured, Transient
 from service.ingest.compare import Difference, Drift, Stored, compare_posts, compare_topics
 from service.ingest.index import Indexer, refresh_post, refresh_topic
 from service.ingest.ports import ForumReader
 from service.ingest.reconcile_ports import Mentions, ReconcileState
-from service.telemetry import DRIFT_FOUND, DRIFT_MENDED
+from service.telemetry import DRIFT_FOUND, DRIFT_MENDED, log
+
+T = TypeVar("T")
+
+MAX_FAILURES = 5
+"""Readings in a row that fail before it is the forum that is down, and not one topic or page of it."""
 
 
 class SlowForum(ForumReader, Protocol):
@@ -50,10 +56,30 @@ class Reconciler:
 
 @dataclass(slots=True)
 class Report:
-    """How many differences were found, and mended, by kind."""
+    """How many differences were found, and mended, by kind; and how many readings were left out."""
 
     found: Counter[Drift] = field(default_factory=Counter)
     mended: Counter[Drift] = field(default_factory=Counter)
+    unread: int = 0
+    _failures: int = 0
+
+    async def tried(self, work: Awaitable[T]) -> T | None:
+        """What it gives, None where the forum can't: one bad topic or page would else end every round at its place.
+
+        Raises where work fails for the MAX_FAILURES-th time in a row, or the forum asks to be left alone.
+        """
+        try:
+            given = await work
+        except (Transient, Misconfigured) as exc:
+            self._failures += 1
+            asks_to_wait = isinstance(exc, Transient) and exc.retry_after_seconds is not None
+            if asks_to_wait or self._failures >= MAX_FAILURES:
+                raise
+            self.unread += 1
+            log.warning("reconcile_left_out", error=str(exc))
+            return None
+        self._failures = 0
+        return given
 
     def add(self, found: Mapping[Drift, int], left: Mapping[Drift, int]) -> None:
         """Count what was found, of which `left` remains."""
@@ -80,8 +106,10 @@ async def mend_posts(at: Reconciler, report: Report, page: PostPage, above: Post
 
 
 async def mend_topics(at: Reconciler, report: Report, number: int, *, created: bool) -> bool:
-    """Compare one page of topics, by creation or by activity; whether others follow."""
-    page = await (at.forum.created_topics(number) if created else at.forum.active_topics(number))
+    """Compare one page of topics, by creation or by activity; whether others follow, as after one left out."""
+    page = await report.tried(at.forum.created_topics(number) if created else at.forum.active_topics(number))
+    if page is None:
+        return True
     listed = [one.topic for one in page.topics]
 
     async def differences() -> list[Difference]:
@@ -106,8 +134,8 @@ async def _mend(
         [post_id, *others] = [one.post_id for one in differences]
         # A post that is gone may have gone with its topic, or moved along with others.
         if post_id is None or others or differences[0].kind is Drift.POST_GONE:
-            await refresh_topic(topic_id, at.indexer)
+            await report.tried(refresh_topic(topic_id, at.indexer))
         else:
-            await refresh_post(post_id, at.indexer)
+            await report.tried(refresh_post(post_id, at.indexer))
     before, left = set(found), await again()
     report.add(Counter(one.kind for one in found), Counter(one.kind for one in left if one in before))

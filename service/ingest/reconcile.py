@@ -7,8 +7,8 @@ post is read again as an anonymous reader.
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from service.domain import PostId
-from service.errors import Misconfigured
+from service.domain import PostId, TopicId
+from service.errors import Misconfigured, Transient
 from service.ingest.compare import Drift
 from service.ingest.index import refresh_categories, refresh_topic
 from service.ingest.mend import Reconciler, Report, mend_posts, mend_topics
@@ -24,6 +24,8 @@ WINDOWS_A_PAGE = 3
 """Steps of the rolling walk over posts for each over topics, of which a page has 30."""
 GRACE = timedelta(minutes=2)
 """A mention younger than this may still come by its webhook."""
+RETRIED = timedelta(minutes=30)
+"""A mention that can't be read is tried again for so long; then it no longer holds up those after it."""
 LAST_ID = PostId(2**63 - 1)
 
 Progress = Callable[[str, int, int], None]
@@ -37,10 +39,10 @@ async def reconcile_round(at: Reconciler, *, steps: int, now: datetime) -> Repor
         report = Report()
         await _categories(at, report)
         await _mentions(at, report, now)
-        await _doubtful(at, report, limit=steps)
         await _newest_posts(at, report)
         await _active_topics(at, report)
         await _walk_on(at, report, steps)
+        await _doubtful(at, report, limit=steps)
         if report.found:
             log.info("reconciled", found=dict(report.found), mended=dict(report.mended))
         return report
@@ -84,7 +86,7 @@ async def _mentions(at: Reconciler, report: Report, now: datetime) -> None:
     last = await at.state.position(Walk.NOTICES)
     try:
         notices = await at.forum.notices()
-    except Misconfigured as exc:  # the index can be compared without the bot's key
+    except (Misconfigured, Transient) as exc:  # the index can be compared without the bot's key, and its requests
         log.warning("notifications_unread", error=str(exc))
         return
     for notice in sorted(notices, key=lambda one: one.id):
@@ -93,19 +95,28 @@ async def _mentions(at: Reconciler, report: Report, now: datetime) -> None:
         if notice.created_at > now - GRACE:
             break
         if notice.created_at > now - at.max_age and await at.mentions.unheard(notice.post_id):
-            post = await at.forum.public_post(notice.post_id)
-            if post is not None and await at.mentions.ask(post):
+            asked = await report.tried(_ask(at, notice.post_id))
+            if asked:
                 report.add({Drift.MENTION: 1}, {})
+            if asked is None and notice.created_at > now - RETRIED:
+                break
         await at.state.move(Walk.NOTICES, notice.id)
+
+
+async def _ask(at: Reconciler, post_id: PostId) -> bool:
+    post = await at.forum.public_post(post_id)
+    return post is not None and await at.mentions.ask(post)
 
 
 async def _doubtful(at: Reconciler, report: Report, *, limit: int | None) -> None:
     """Read topics again that may have opened with their category, or closed without leaving a trace in the lists."""
     began = await at.indexer.corpus.now()
-    while topics := await at.state.doubtful_topics(limit or WINDOW, stored_before=began):
+    tried: set[TopicId] = set()
+    while topics := set(await at.state.doubtful_topics(limit or WINDOW, stored_before=began)) - tried:
+        tried |= topics
         before = await at.state.topics(topics)
-        for topic_id in topics:
-            await refresh_topic(topic_id, at.indexer)
+        for topic_id in sorted(topics):
+            await report.tried(refresh_topic(topic_id, at.indexer))
         after = await at.state.topics(topics)
         changed = sum(before.get(one) != after.get(one) for one in topics)
         report.add({Drift.TOPIC_CHANGED: changed} if changed else {}, {})
@@ -161,9 +172,9 @@ async def _step_topics(at: Reconciler, report: Report) -> bool:
 
 async def _first_window(at: Reconciler, report: Report) -> PostId:
     """Compare the newest posts; the id from which windows go on downwards."""
-    page = await at.forum.post_page(None)
+    page = await report.tried(at.forum.post_page(None))
     highest = await at.state.highest_post()
-    if page.lowest is None:  # the newest are all private: some of those below them may be new to us
+    if page is None or page.lowest is None:  # the newest are all private: some of those below may be new to us
         return PostId(highest + FRESH_WINDOWS * WINDOW)
     await mend_posts(at, report, page, PostId(page.lowest - 1), LAST_ID)
     return PostId(page.lowest - 1)
@@ -171,5 +182,6 @@ async def _first_window(at: Reconciler, report: Report) -> PostId:
 
 async def _window(at: Reconciler, report: Report, before: PostId) -> None:
     if before > 0:
-        page = await at.forum.post_page(before)
-        await mend_posts(at, report, page, PostId(before - WINDOW), before)
+        page = await report.tried(at.forum.post_page(before))
+        if page is not None:
+            await mend_posts(at, report, page, PostId(before - WINDOW), before)
