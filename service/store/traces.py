@@ -58,11 +58,14 @@ def read_trace(stored: Mapping[str, Any]) -> Trace:
 
 
 def _source(stored: Mapping[str, Any]) -> Source:
-    known = {field.name: stored[field.name] for field in fields(Source)}
-    return Source(**{**known, "created_at": datetime.fromisoformat(stored["created_at"])})
+    return Source(**_known(stored, Source))
 
 
 def _candidate(stored: Mapping[str, Any]) -> Candidate:
-    known = {field.name: stored[field.name] for field in fields(Candidate) if field.name in stored}
     topic = TopicScores(**stored["topic"]) if stored.get("topic") else None
-    return Candidate(**{**known, "created_at": datetime.fromisoformat(stored["created_at"]), "topic": topic})
+    return Candidate(**{**_known(stored, Candidate), "topic": topic})
+
+
+def _known(stored: Mapping[str, Any], kind: type[Source | Candidate]) -> dict[str, Any]:
+    known = {field.name: stored[field.name] for field in fields(kind) if field.name in stored}
+    return known | {"created_at": datetime.fromisoformat(stored["created_at"])}
