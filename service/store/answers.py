@@ -24,8 +24,12 @@ WHERE (NOT closed OR %(admin)s)
        OR trace ->> 'queries' ILIKE %(like)s)
 """
 
+_HEAD: LiteralString = (
+    "post_id, topic_id, post_number, title, slug, category, closed, recorded_at, outcome, reason, zone, mode"
+)
+
 _LISTED: LiteralString = f"""
-SELECT post_id, topic_id, post_number, title, slug, category, closed, recorded_at, outcome, reason, zone, mode,
+SELECT {_HEAD},
        coalesce(nullif(trace ->> 'asked', ''), trace -> 'queries' ->> -1, '') AS asked,
        ARRAY(SELECT DISTINCT kind FROM answer_signals AS one WHERE one.post_id = shown_traces.post_id ORDER BY 1)
            AS signals,
@@ -34,7 +38,7 @@ SELECT post_id, topic_id, post_number, title, slug, category, closed, recorded_a
        EXISTS (SELECT FROM source_alerts WHERE answer_post_id = post_id AND seen_at IS NULL) AS alerted
 FROM shown_traces {_WHERE}
 ORDER BY recorded_at DESC, trace_id DESC LIMIT %(limit)s OFFSET %(offset)s
-"""  # noqa: S608 - both parts are constants of this module
+"""  # noqa: S608 - its parts are constants of this module
 
 _COUNTS = """
 SELECT outcome, reason, coalesce(zone, ''), count(*) FROM shown_traces
@@ -42,11 +46,10 @@ WHERE (NOT closed OR %(admin)s) AND outcome IN ('posted', 'shadowed') AND record
 GROUP BY 1, 2, 3 ORDER BY 1, 4 DESC, 2, 3
 """
 
-_ONE = """
-SELECT post_id, topic_id, post_number, title, slug, category, closed, recorded_at, outcome, reason, zone, mode, trace,
-       raw, cited, reply_post_id, reply_post_number
+_ONE: LiteralString = f"""
+SELECT {_HEAD}, trace, raw, cited, reply_post_id, reply_post_number
 FROM shown_traces WHERE post_id = %(post_id)s AND (NOT closed OR %(admin)s)
-"""
+"""  # noqa: S608 - its parts are constants of this module
 
 
 _ALERTS = """
@@ -72,8 +75,8 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class ListedAnswer:
-    """A line of the list: the post that asked, what it came to, which signals and deeds there are."""
+class AnswerHead:
+    """The post that asked, where and when, and what it came to."""
 
     post_id: PostId
     topic_id: TopicId
@@ -87,6 +90,12 @@ class ListedAnswer:
     reason: str | None
     zone: str | None
     mode: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedAnswer(AnswerHead):
+    """A line of the list: what was asked, which signals and deeds there are."""
+
     asked: str
     signals: Sequence[str]
     deeds: Sequence[str]
@@ -94,21 +103,9 @@ class ListedAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerRecord:
+class AnswerRecord(AnswerHead):
     """All that is kept of one answer: `raw` is the text of the reply, None without one, empty where it was let go."""
 
-    post_id: PostId
-    topic_id: TopicId
-    post_number: int | None
-    title: str
-    slug: str
-    category: str | None
-    closed: bool
-    recorded_at: datetime
-    outcome: str
-    reason: str | None
-    zone: str | None
-    mode: str | None
     trace: Trace
     raw: str | None
     cited: Sequence[PostId]
