@@ -1,4 +1,4 @@
-"""Carries out what moderators decide about answers: posts one from shadow, hides or edits a post of ours; each once."""
+"""Carries out what moderators decide about answers: posts one from shadow, hides, edits or reads a post of ours."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -75,6 +75,8 @@ async def _carry_out(deed: Deed, deps: Decided, now: datetime) -> None:
         await deps.deeds.refused(deed, NotDone.NOTHING_TO_DO, now=now)
     elif deed.kind == DeedKind.EDIT and deed.raw:
         await _edit(deed, answered.reply_post_id, deed.raw, deps, now)
+    elif deed.kind == DeedKind.READ:
+        await _read(deed, answered.reply_post_id, deps, now)
     elif deed.kind == DeedKind.HIDE:
         await _hide(deed, answered.reply_post_id, deps, now)
     else:
@@ -121,12 +123,22 @@ async def _edit(deed: Deed, reply: PostId, raw: str, deps: Decided, now: datetim
         await deps.deeds.edited(deed, raw, now=now)
 
 
+async def _read(deed: Deed, reply: PostId, deps: Decided, now: datetime) -> None:
+    raw = await deps.own.own_text(reply)
+    if raw is None:
+        await deps.deeds.refused(deed, SkipReason.POST_GONE, now=now)
+    else:
+        await deps.deeds.read(deed, raw, now=now)
+
+
 async def _hide(deed: Deed, reply: PostId, deps: Decided, now: datetime) -> None:
     """Delete our post; where the key may not, let a short note stand in its place."""
     try:
         await deps.own.delete_own(reply)
     except Rejected as exc:
         if exc.status in GONE:
+            await deps.deeds.hidden(deed, now=now)
+        elif exc.status == FORBIDDEN and await deps.own.own_text(reply) is None:  # taken back before we were killed
             await deps.deeds.hidden(deed, now=now)
         elif exc.status == FORBIDDEN:
             await _blank(deed, reply, deps, now)

@@ -86,6 +86,20 @@ class DiscourseClient:
         return None if value is None else post_from_json(value)
 
     @_reading
+    async def own_text(self, post_id: PostId) -> str | None:
+        """The post as it was written, as the bot's own account sees it; None too of one that we took back.
+
+        Its author's deletion leaves a stub for a day (docs/discourse, section 3).
+        """
+        value = await self._own(f"posts/{post_id}.json")
+        if value is None or (fields := fields_of(value, "post")).get("user_deleted") or fields.get("deleted_at"):
+            return None
+        raw = fields.get("raw")
+        if not isinstance(raw, str):
+            raise Rejected("post.raw: expected a text")
+        return raw
+
+    @_reading
     async def own_topic(self, topic_id: TopicId) -> Topic | None:
         value = await self._own(f"t/{topic_id}.json")
         return None if value is None else topic_from_json(value)

@@ -8,6 +8,8 @@ from service.errors import Rejected
 
 MOST_POSTS = 50
 LARGEST_ID = 2**31 - 1
+MOST_CHARS = 8_000
+"""Of the links to posts: as many as fifty of them need."""
 _CHECKED = re.compile(r"golden-([0-9]{1,10})-([0-9]{1,10})")
 _ADDRESS = re.compile(r"(?:^|/)t/(?:[^/\s]{1,600}/)?([0-9]{1,10})/([0-9]{1,10})(?:[?#]\S*)?$")
 
@@ -21,7 +23,10 @@ def golden_of(sent: Mapping[str, str]) -> tuple[tuple[int, tuple[int, ...]], ...
     `other` has a link to a post a line. Raises Rejected (422) for a line that is none, and for too many posts.
     """
     found = {(int(one[1]), int(one[2])) for name in sent if (one := _CHECKED.fullmatch(name))}
-    for line in sent.get("other", "").split("\n"):
+    other = sent.get("other", "")
+    if len(other) > MOST_CHARS:
+        raise Rejected(f"links to posts: {MOST_CHARS:,} characters at most", status=422)
+    for line in other.split("\n"):
         if not line.strip():
             continue
         address = _ADDRESS.search(line.strip())

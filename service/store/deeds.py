@@ -18,7 +18,7 @@ _ASK = """
 INSERT INTO answer_deeds (post_id, kind, reason, raw, by, by_user_id, asked_at, outcome, done_at)
 VALUES (%(post_id)s, %(kind)s, %(reason)s, %(raw)s, %(by)s, %(by_user_id)s, %(now)s,
         CASE WHEN %(at_once)s THEN 'done' END, CASE WHEN %(at_once)s THEN %(now)s::timestamptz END)
-ON CONFLICT (post_id, kind) WHERE kind IN ('post', 'hide', 'edit') AND coalesce(outcome, 'done') = 'done' DO NOTHING
+ON CONFLICT DO NOTHING
 RETURNING deed_id
 """
 
@@ -32,9 +32,20 @@ SELECT deed_id, post_id, kind, reason, raw, by, by_user_id, asked_at, outcome, d
 WHERE deed_id = %s AND outcome IS NULL
 """
 
+# A correction that was asked for while another moderator hid the post would bring it back.
 _REPLY = """
 SELECT topic_id, outcome, raw, result, cited, reply_post_id, private FROM answers WHERE post_id = %s AND raw IS NOT NULL
+AND NOT EXISTS (
+    SELECT FROM answer_deeds AS one WHERE one.post_id = answers.post_id AND kind = 'hide' AND one.outcome = 'done'
+)
 """
+
+_READ = """
+UPDATE answer_deeds SET outcome = 'done', done_at = %(now)s, raw = %(raw)s
+WHERE deed_id = %(deed_id)s AND outcome IS NULL
+"""
+
+_USED = "UPDATE answer_deeds SET raw = NULL WHERE post_id = %s AND kind = 'read'"
 
 _CLOSE = """
 UPDATE answer_deeds SET outcome = %(outcome)s, done_at = %(now)s, raw = NULL
@@ -58,11 +69,14 @@ _DEALT_WITH = """
 UPDATE source_alerts SET seen_at = %(now)s, seen_by = %(by)s WHERE answer_post_id = %(post_id)s AND seen_at IS NULL
 """
 
-# The words of an answer that was taken back are kept no longer than they are needed.
-_EXPIRE = "UPDATE answer_deeds SET raw = NULL WHERE raw IS NOT NULL AND asked_at < %s"
+# The words of an answer that was taken back are kept no longer than they are needed; what a post of ours said was let
+# go before it was read for whoever corrects it, and is let go again the next day.
+_EXPIRE = """
+UPDATE answer_deeds SET raw = NULL
+WHERE raw IS NOT NULL AND (asked_at < %s OR kind = 'read' AND asked_at < now() - interval '1 day')
+"""
 
-
-CARRIED_OUT = frozenset({DeedKind.POST, DeedKind.HIDE, DeedKind.EDIT})
+CARRIED_OUT = frozenset({DeedKind.POST, DeedKind.HIDE, DeedKind.EDIT, DeedKind.READ})
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +136,7 @@ class DeedStore:
             return await cursor.fetchone()
 
     async def answered(self, post_id: PostId) -> AnsweredPost | None:
-        """The answer that the ledger has for this post; None without a text."""
+        """The answer that the ledger has for this post; None without a text, and of one that was hidden."""
         async with connection(self._pool) as conn:
             row = await (await conn.execute(_REPLY, (post_id,))).fetchone()
         if row is None:
@@ -141,12 +155,20 @@ class DeedStore:
         """Our post says this now; what it no longer cites can't be missing from it."""
         async with transaction(self._pool) as conn:
             await conn.execute(_EDITED, {"post_id": deed.post_id, "raw": storable(raw)})
+            await conn.execute(_USED, (deed.post_id,))
             await conn.execute(_DEALT_WITH, {"post_id": deed.post_id, "by": deed.by, "now": now})
             await _close(conn, deed, DONE, now)
+
+    async def read(self, deed: Deed, raw: str, *, now: datetime) -> None:
+        """Our post says this now."""
+        async with transaction(self._pool) as conn:
+            await conn.execute(_USED, (deed.post_id,))
+            await conn.execute(_READ, {"deed_id": deed.deed_id, "raw": storable(raw), "now": now})
 
     async def hidden(self, deed: Deed, *, now: datetime) -> None:
         """Our post is gone from the forum, or says nothing any more."""
         async with transaction(self._pool) as conn:
+            await conn.execute(_USED, (deed.post_id,))
             await conn.execute(_DEALT_WITH, {"post_id": deed.post_id, "by": deed.by, "now": now})
             await _close(conn, deed, DONE, now)
 
@@ -156,7 +178,7 @@ class DeedStore:
             await _close(conn, deed, why, now)
 
     async def expire(self, *, before: datetime) -> None:
-        """Drop the texts of edits that were never carried out."""
+        """Drop the texts of edits that were never carried out, and what our posts said a day ago."""
         async with connection(self._pool) as conn:
             await conn.execute(_EXPIRE, (before,))
 

@@ -466,3 +466,16 @@ def test_what_the_client_sends_is_in_the_contract() -> None:
     assert {"raw", "topic_id", "reply_to_post_number"} <= set(body["properties"])
     asked = contract["paths"]["/t/{id}/posts.json"]["get"]
     assert "post_ids[]" in json.dumps(asked)
+
+
+async def test_our_post_is_read_as_it_was_written(client: DiscourseClient, forum: FakeForum) -> None:
+    for post_id, more in ((200, {}), (201, {"user_deleted": True}), (202, {"deleted_at": "2026-01-02T13:58:49.606Z"})):
+        forum.add_post(post_id, 10, by=BOT, raw="See [1](/t/x/1).", **more)
+    forum.seen.clear()
+    assert await client.own_text(PostId(200)) == "See [1](/t/x/1)."
+    assert forum.seen == [("GET", "/posts/200.json", BOT)]
+    for gone in (201, 202, 203):
+        assert await client.own_text(PostId(gone)) is None
+    forum.add_post(204, 10, by=BOT)  # without what was written
+    with pytest.raises(Transient):
+        await client.own_text(PostId(204))

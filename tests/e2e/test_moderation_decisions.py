@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,26 @@ async def test_an_answer_whose_source_went_is_not_posted(loop: Loop) -> None:
         await loop.drain()
     assert loop.replies() == []
     assert await deeds(loop) == [("post", "source_gone")]
+
+
+async def test_a_correction_begins_with_what_our_post_says(loop: Loop) -> None:
+    post = await asked_in_shadow(loop)
+    page = f"/answers/{post['id']}"
+    async with moderator_of(loop) as pages:
+        await pages.post(f"{page}/post", {})
+        await loop.drain()
+        trace = await loop.trace(post["id"])
+        assert trace is not None
+        for source in trace.trace.sources:
+            await loop.client.post("/simulator/moderate", json={"deed": "delete", "target": source.post_id})
+        await loop.drain()
+        assert "Bring what it says now" in await pages.text(page)
+        await pages.post(f"{page}/read", {})
+        await loop.drain()
+        shown = (await pages.text(page)).partition('<textarea id="raw"')[2].partition("</textarea>")[0]
+    [reply] = loop.replies(post["post_number"])
+    assert unescape(shown.partition(">\n")[2]) == reply
+    assert await deeds(loop) == [("post", "done"), ("read", "done")]
 
 
 @pytest.mark.chaos

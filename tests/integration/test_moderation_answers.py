@@ -1,18 +1,25 @@
 """The answers' pages: what is listed and shown to whom, and what becomes of a moderator's decisions."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
+from html import unescape
 
 import pytest
 
-from service.domain import CategoryId, PostId, Skipped, SkipReason, TopicId
+from service.answer.unanswered import group_unanswered
+from service.domain import CategoryId, PostId, Result, Shadowed, Skipped, SkipReason, TopicId
 from service.moderation.labels import golden_of
 from service.store.checked_questions import CheckedQuestionStore
+from service.store.corpus import CorpusStore
+from service.store.deeds import DeedStore
 from service.store.ledger import LedgerStore
 from service.store.pool import Pool
 from service.store.signals import Signal, SignalStore
+from service.store.unanswered import UnansweredStore
+from tests.fakes.answering import FakeEmbedder
 from tests.integration.answers_kit import POSTED, RAW, answered, open_places, trace
-from tests.integration.store_data import NOON, PRIVATE, later, post, rows
+from tests.integration.store_data import NOON, PRIVATE, TOPIC, indexed, later, post, rows
 from tests.moderators import ADMIN, Pages, open_pages, visible
 
 
@@ -107,10 +114,25 @@ async def test_what_a_moderator_cant_see_on_the_forum_he_cant_see_here(pages: Pa
         assert (await pages.post(f"/answers/{number}/wrong", {"why": "no"})).status_code == 404
         assert f"/answers/{number}" not in await pages.text("/answers")
     assert await deeds(pool) == []
+    assert ">Staff<" not in await pages.text("/answers")
     await pages.sign_in(ADMIN)
+    assert ">Staff<" in await pages.text("/answers")
     for number in (140, 141, 142, 143):
         assert f"/answers/{number}" in await pages.text("/answers")
         assert "why do tomatoes crack" in await pages.text(f"/answers/{number}")
+
+
+async def test_a_topic_that_became_a_private_message_is_closed_from_then_on(pages: Pages, pool: Pool) -> None:
+    await answered(pool, what=Shadowed(Result.ABSTAINED))
+    await group_unanswered(UnansweredStore(pool, since=NOON), FakeEmbedder())
+    assert "/answers/140" in await pages.text("/unanswered")
+    await CorpusStore(pool).put_topics([replace(TOPIC, archetype="private_message", category_id=None)])
+    for page in ("/answers", "/unanswered"):
+        assert "/answers/140" not in await pages.text(page)
+    assert (await pages.client.get("/answers/140")).status_code == 404
+    await pages.sign_in(ADMIN)
+    for page in ("/answers", "/unanswered"):
+        assert "/answers/140" in await pages.text(page)
 
 
 @pytest.mark.parametrize("number", ["0", "1", "99999999999999999999", "-1", "x"])
@@ -129,6 +151,13 @@ async def test_post_it_is_asked_of_the_worker_once(pages: Pages, pool: Pool) -> 
     html = await pages.text("/answers/140?done=post")
     assert "It will be posted in a moment." in html
     assert 'action="/moderation/answers/140/post"' not in html
+
+
+async def test_an_address_puts_no_words_into_a_page(pages: Pages, pool: Pool) -> None:
+    await answered(pool)
+    html = await pages.text("/answers/140?done=Your+session+is+over,+sign+in+at+evil.example")
+    assert "evil.example" not in visible(html)
+    assert 'role="status"' not in html
 
 
 async def test_a_deed_that_failed_may_be_asked_again(pages: Pages, pool: Pool) -> None:
@@ -152,6 +181,7 @@ async def test_a_deed_that_failed_may_be_asked_again(pages: Pages, pool: Pool) -
         ("test-question", {"why": "x", "question": "q", "slice": "paraphrase"}, 422, "nothing does"),
         ("test-question", {"why": "x", "question": "q", "slice": "offtopic", "golden-10-3": "2"}, 422, "nothing does"),
         ("test-question", {"why": "x", "question": "q", "slice": "typo", "other": "x"}, 422, "no link to a post"),
+        ("test-question", {"why": "x", "question": "q", "slice": "typo", "other": "t/" * 9_000}, 422, "8,000"),
     ],
 )
 async def test_what_cant_be_is_refused_and_says_why(
@@ -184,6 +214,60 @@ async def test_hide_and_correct_are_asked_of_the_worker(pages: Pages, pool: Pool
     assert await rows(pool, "SELECT raw FROM answer_deeds WHERE kind = 'edit'") == [
         ("A better text than before.\nTwo lines.",)
     ]
+
+
+async def test_nothing_corrects_what_is_hidden(pages: Pages, pool: Pool) -> None:
+    """Else one moderator would bring back what another took away at the same time."""
+    await answered(pool, what=POSTED)
+    store, edit = DeedStore(pool), {"raw": "A better text than before.", "why": "clearer"}
+    assert await store.answered(PostId(140)) is not None
+    await pages.post("/answers/140/hide", {"why": "no use"})
+    for asked in ("edit", "read"):
+        refused = await pages.post(f"/answers/140/{asked}", edit)
+        assert (refused.status_code, "our post was hidden" in refused.text) == (409, True)
+    assert await store.answered(PostId(140)) is not None  # until it was carried out
+    (hide,) = await store.of(PostId(140))
+    await store.hidden(hide, now=NOON)
+    assert await store.answered(PostId(140)) is None
+
+
+async def test_what_our_post_says_is_brought_where_its_text_was_let_go(pages: Pages, pool: Pool) -> None:
+    await answered(pool, what=POSTED)
+    assert "Bring what it says now" not in await pages.text("/answers/140")
+    await rows(pool, "UPDATE answers SET raw = '' RETURNING 1")
+    assert "Bring what it says now" in await pages.text("/answers/140")
+    first, again = [await pages.post("/answers/140/read", {}) for _ in range(2)]
+    assert [one.headers["location"].partition("done=")[2] for one in (first, again)] == ["read", "again"]
+    assert await jobs(pool) == [("carry_out", "deeds:140")]
+    assert "Bring what it says now" not in await pages.text("/answers/140")
+    store = DeedStore(pool)
+    (read,) = await store.of(PostId(140))
+    await store.read(read, "\n<i>Water</i> them evenly.", now=NOON)
+    assert 'rows="8">\n\n&lt;i&gt;Water&lt;/i&gt; them evenly.</textarea>' in await pages.text("/answers/140")
+    sent = await pages.post("/answers/140/edit", {"raw": "What I just wrote of it.", "why": " "})
+    assert (sent.status_code, "What I just wrote of it.</textarea>" in sent.text) == (422, True)
+    await rows(pool, "UPDATE answer_deeds SET asked_at = now() - interval '25 hours' RETURNING 1")
+    await store.expire(before=NOON)
+    assert "<i>Water" not in unescape(await pages.text("/answers/140"))
+    assert (await pages.post("/answers/140/read", {})).headers["location"].endswith("done=read")
+
+
+@pytest.mark.parametrize("end", ["edit", "hide", "question gone"])
+async def test_what_our_post_said_is_kept_no_longer_than_it_is_used(pages: Pages, pool: Pool, end: str) -> None:
+    question, store = await answered(pool, what=POSTED), DeedStore(pool)
+    await CorpusStore(pool).put_posts([indexed(question)])
+    await pages.post("/answers/140/read", {})
+    await pages.post("/answers/140/edit", {"raw": "A better text than before.", "why": "clearer"})
+    await pages.post("/answers/140/hide", {"why": "no use"})
+    read, edit, hide = await store.of(question.id)
+    await store.read(read, "It is hollyhock that we said.", now=NOON)
+    if end == "edit":
+        await store.edited(edit, "A better text than before.", now=NOON)
+    elif end == "hide":
+        await store.hidden(hide, now=NOON)
+    else:
+        await CorpusStore(pool).remove_post(question.id, updated_at=later(9))
+    assert await rows(pool, "SELECT FROM answer_deeds WHERE kind = 'read' AND raw IS NOT NULL") == []
 
 
 async def test_why_it_was_wrong_is_kept(pages: Pages, pool: Pool) -> None:

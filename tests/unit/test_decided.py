@@ -50,6 +50,9 @@ class MemoryDeeds:
     async def hidden(self, deed: Deed, *, now: datetime) -> None:
         self.closed.append("done")
 
+    async def read(self, deed: Deed, raw: str, *, now: datetime) -> None:
+        self.closed.append(raw)
+
     async def refused(self, deed: Deed, why: str, *, now: datetime) -> None:
         self.closed.append(why)
 
@@ -79,6 +82,9 @@ class OurPosts:
     async def delete_own(self, post_id: PostId) -> None:
         self._meet("delete", post_id)
         del self.said[post_id]
+
+    async def own_text(self, post_id: PostId) -> str | None:
+        return self.said.get(post_id)
 
 
 def deed(kind: DeedKind, post_id: int = 9007, raw: str | None = None) -> Deed:
@@ -209,6 +215,12 @@ async def test_hiding_deletes_our_post() -> None:
     assert await of_ours(DeedKind.HIDE, own) == ["done"]  # it is gone, by whomever
 
 
+async def test_hiding_again_what_was_taken_back_is_done() -> None:
+    """The forum forbids to delete, and to edit, what its author deleted: a worker killed after that tries again."""
+    own = OurPosts({}, forbids=frozenset({"delete", "edit"}))
+    assert await of_ours(DeedKind.HIDE, own) == ["done"]
+
+
 async def test_hiding_leaves_a_note_where_the_key_may_not_delete() -> None:
     own = OurPosts(forbids=frozenset({"delete"}))
     assert await of_ours(DeedKind.HIDE, own) == ["done"]
@@ -225,6 +237,13 @@ async def test_hiding_says_that_the_key_may_do_neither() -> None:
 async def test_an_edit_says_what_the_moderator_wrote() -> None:
     own = OurPosts()
     assert (await of_ours(DeedKind.EDIT, own, RAW), own.said) == (["done"], {PostId(70): RAW})
+
+
+async def test_what_our_post_says_is_read_for_whoever_corrects_it() -> None:
+    own = OurPosts()
+    assert await of_ours(DeedKind.READ, own) == ["what we said"]
+    own.said.clear()
+    assert await of_ours(DeedKind.READ, own) == ["post_gone"]
 
 
 @pytest.mark.parametrize(("status", "why"), [(403, "forum_forbids"), (404, "post_gone"), (422, "forum_refused")])

@@ -10,18 +10,23 @@ from service.domain import Posted, PostId, TopicId, UserId
 
 
 class DeedKind(StrEnum):
-    """What can be decided: the worker carries out the first three, each once; the others are done by being said."""
+    """What can be decided: the worker carries out the first four, and the first three once; the others are done by
+    being said."""
 
     POST = "post"
     HIDE = "hide"
     EDIT = "edit"
+    READ = "read"
     WRONG = "wrong"
     TEST_QUESTION = "test_question"
 
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """A decision on the answer to a post; `raw` is the new text of an edit. Without an outcome it waits."""
+    """A decision on the answer to a post; without an outcome it waits.
+
+    `raw` is the new text of an edit, and what our post said when it was read.
+    """
 
     deed_id: int
     post_id: PostId
@@ -57,7 +62,7 @@ class Deeds(Protocol):
         ...
 
     async def answered(self, post_id: PostId) -> AnsweredPost | None:
-        """The answer that the ledger has for this post; None without a text."""
+        """The answer that the ledger has for this post; None without a text, and of one that was hidden."""
         ...
 
     async def posted(self, deed: Deed, outcome: Posted, number: int | None, *, now: datetime) -> None:
@@ -65,6 +70,7 @@ class Deeds(Protocol):
         ...
 
     async def edited(self, deed: Deed, raw: str, *, now: datetime) -> None: ...
+    async def read(self, deed: Deed, raw: str, *, now: datetime) -> None: ...
     async def hidden(self, deed: Deed, *, now: datetime) -> None: ...
 
     async def refused(self, deed: Deed, why: str, *, now: datetime) -> None:
@@ -80,3 +86,7 @@ class OwnPosts(Protocol):
         ...
 
     async def delete_own(self, post_id: PostId) -> None: ...
+
+    async def own_text(self, post_id: PostId) -> str | None:
+        """What our post says now, as it was written; None where the forum doesn't show it, or has it taken back."""
+        ...

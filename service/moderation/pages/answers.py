@@ -1,6 +1,6 @@
 """The answers: a list with filters, and each one with all that led to it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from urllib.parse import urlencode
@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
+from service.answer.ports import Deed, DeedKind
 from service.domain import CategoryId, PostId, Result, SkipReason, Zone
 from service.errors import Rejected
 from service.moderation.access import Moderator, Session
@@ -26,6 +27,7 @@ COUNTED_DAYS = 30
 TEXT_CHARS = 200
 SLICES = ("paraphrase", "followup", "typo", "unanswerable", "offtopic")
 """What a test question can be, in the words of questions.yml."""
+NOTHING_SENT: Mapping[str, str] = {}
 OUTCOMES = ("posted", "shadowed", "skipped")
 router = APIRouter(prefix="/answers")
 
@@ -35,7 +37,7 @@ async def answers(request: Request, here: Here, me: Moderator) -> HTMLResponse:
     wanted, number = _wanted(request.query_params), page_number(request.query_params)
     store, admin = AnswerStore(here.pool), me.person.admin
     found = await store.listed(wanted, admin=admin, limit=PAGE_SIZE + 1, offset=(number - 1) * PAGE_SIZE)
-    categories = await CorpusStore(here.pool).categories()
+    known = (await CorpusStore(here.pool).categories()).values()
     base_url = here.settings.forum.base_url
     return page(
         request,
@@ -46,7 +48,9 @@ async def answers(request: Request, here: Here, me: Moderator) -> HTMLResponse:
         outcomes=OUTCOMES,
         results=[*Result, *SkipReason],
         zones=list(Zone),
-        categories=sorted(categories.values(), key=lambda one: one.name.casefold()),
+        categories=sorted(
+            (one for one in known if admin or not one.read_restricted), key=lambda one: one.name.casefold()
+        ),
         counts=await store.counts(admin=admin, since=here.clock() - timedelta(days=COUNTED_DAYS)),
         days=COUNTED_DAYS,
         earlier=_query(request, number - 1) if number > 1 else None,
@@ -70,9 +74,16 @@ async def readable(post_id: int, here: Desk, me: Session) -> AnswerRecord:
 
 
 async def shown(
-    request: Request, here: Desk, record: AnswerRecord, *, done: str = "", fault: str = "", status: int = 200
+    request: Request,
+    here: Desk,
+    record: AnswerRecord,
+    *,
+    done: str = "",
+    fault: str = "",
+    status: int = 200,
+    sent: Mapping[str, str] = NOTHING_SENT,
 ) -> HTMLResponse:
-    """The page of one answer; after a change, what was `done` or the `fault` in the way of it."""
+    """The page of one answer; after a change, what was `done`, or the `fault` in the way of what was `sent`."""
     base_url, trace = here.settings.forum.base_url, record.trace
     deeds = await DeedStore(here.pool).of(record.post_id)
     return page(
@@ -88,10 +99,22 @@ async def shown(
         slices=SLICES,
         signals=await SignalStore(here.pool).of(record.post_id),
         deeds=deeds,
-        settled={one.kind for one in deeds if one.outcome in (None, DONE)},
+        settled=settled(deeds),
+        waits={one.kind for one in deeds if one.outcome is None},
+        text=sent.get("raw") or record.raw or _read_text(deeds),
         alerts=await AnswerStore(here.pool).alerts(record.post_id),
         **traced(trace, base_url, {one.n for one in trace.sources if one.post_id in record.cited}),
     )
+
+
+def settled(deeds: Sequence[Deed]) -> set[str]:
+    """The kinds of what waits, or was done."""
+    return {one.kind for one in deeds if one.outcome in (None, DONE)}
+
+
+def _read_text(deeds: Sequence[Deed]) -> str:
+    """What our post said when a worker last read it for a correction; empty where that isn't kept."""
+    return next((one.raw for one in reversed(deeds) if one.kind == DeedKind.READ and one.raw), "")
 
 
 def thread_url(slug: str, topic_id: int, post_number: int | None, base_url: str) -> str | None:

@@ -1,18 +1,18 @@
 """What a moderator decides about an answer: post it, hide it, correct it, say why it was wrong, make a test of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fastapi import Request
 from fastapi.responses import RedirectResponse, Response
 
-from service.answer.ports import DeedKind
+from service.answer.ports import Deed, DeedKind
 from service.domain import ENGLISH
 from service.errors import Rejected
 from service.jobs import NewJob, TaskName, defer_jobs
 from service.moderation.access import Form, Moderator, Session
 from service.moderation.desk import Desk, Here
 from service.moderation.labels import NEGATIVE, golden_of
-from service.moderation.pages.answers import SLICES, readable, router, shown
+from service.moderation.pages.answers import SLICES, readable, router, settled, shown
 from service.store import checked_questions
 from service.store.answers import AnswerRecord
 from service.store.checked_questions import CheckedQuestion
@@ -30,6 +30,7 @@ _KINDS = {
     "post": DeedKind.POST,
     "hide": DeedKind.HIDE,
     "edit": DeedKind.EDIT,
+    "read": DeedKind.READ,
     "wrong": DeedKind.WRONG,
     "test-question": DeedKind.TEST_QUESTION,
 }
@@ -49,7 +50,7 @@ async def decide(request: Request, post_id: int, asked: str, here: Here, me: Mod
     try:
         kept = await _keep(record, _KINDS[asked], here, me, form)
     except Rejected as exc:
-        return await shown(request, here, record, fault=str(exc), status=exc.status)
+        return await shown(request, here, record, fault=str(exc), status=exc.status, sent=form)
     return RedirectResponse(f"{here.site.root}/answers/{post_id}?done={asked if kept else AGAIN}", SEE_OTHER)
 
 
@@ -60,7 +61,7 @@ async def _keep(record: AnswerRecord, kind: DeedKind, here: Desk, me: Session, f
         raise Rejected(f"a reason is kept: 1 to {WHY_CHARS} characters", status=422)
     raw = _new_text(form) if kind is DeedKind.EDIT else None
     checked = _checked_question(record, form, why) if kind is DeedKind.TEST_QUESTION else None
-    _require(record, kind)
+    _require(record, kind, await DeedStore(here.pool).of(record.post_id))
     deed = NewDeed(record.post_id, kind, why, me.person.username, me.person.user_id, raw)
     now = here.clock()
 
@@ -73,12 +74,14 @@ async def _keep(record: AnswerRecord, kind: DeedKind, here: Desk, me: Session, f
     return await DeedStore(here.pool).ask(deed, follow, now=now) is not None
 
 
-def _require(record: AnswerRecord, kind: DeedKind) -> None:
+def _require(record: AnswerRecord, kind: DeedKind, deeds: Sequence[Deed]) -> None:
     """Refuse what the answer isn't in the state for; the worker looks again."""
     if kind is DeedKind.POST and not (record.outcome == "shadowed" and record.raw):
         raise Rejected("only an answer in shadow, whose text is still kept, can be posted", status=409)
-    if kind in (DeedKind.HIDE, DeedKind.EDIT) and record.reply_post_id is None:
+    if kind in (DeedKind.HIDE, DeedKind.EDIT, DeedKind.READ) and record.reply_post_id is None:
         raise Rejected("the forum has no post of ours for this answer", status=409)
+    if kind in (DeedKind.EDIT, DeedKind.READ) and DeedKind.HIDE in settled(deeds):
+        raise Rejected("our post was hidden, or is about to be", status=409)
 
 
 def _new_text(form: Mapping[str, str]) -> str:
