@@ -22,6 +22,11 @@ WEBHOOK_SECONDS = Histogram(
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5),
 )
 OUTCOMES = Counter("ariane_outcomes", "What became of a mention.", ["outcome", "reason"])
+WAITED_SECONDS = Histogram(
+    "ariane_question_waited_seconds",
+    "From a question to the moment that its answer was begun.",
+    buckets=(1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 21600, 86400),
+)
 ANSWERS = Counter("ariane_answers", "Answers by result, zone and mode.", ["result", "zone", "mode"])
 GATED = Counter("ariane_gated", "Messages that the input gate declined, by kind and rule.", ["kind", "rule"])
 TOP_LOGIT = Histogram(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from service.answer.abstain import abstention
 from service.answer.gate.admit import Gating, admitted
+from service.answer.late import Wait, without_model
 from service.answer.messages import Message, message
 from service.answer.pipeline import Stages, answer
 from service.answer.ports import FixedReply
@@ -40,19 +41,30 @@ async def compose(
     default_lang: Lang,
     gate: Gating | None = None,
     before: Before | None = None,
+    wait: Wait | None = None,
 ) -> Composed:
     """The reply to a post, checked against the forum.
 
     Cited posts that are gone by then are left out and the answer made once more, with what is left to the question of
     its model calls and their time; if others go meanwhile, it abstains. A question that the gate declines goes no
-    further than its reply. `before` is what was said before it in its topic.
+    further than its reply. `before` is what was said before it in its topic. Where its `wait` made it late, no model is
+    asked, and an answer is the list of its sources, which says that it comes late.
     """
     lang = language(trigger.text, topic.title, stages, default_lang)
     trace = Trace(asked=trigger.text, lang=lang, notes=["question_cut"] if trigger.cut else [])
+    late = wait is not None and wait.late
+    if wait:
+        trace.waited_seconds = wait.seconds
+    if late:
+        stages = without_model(stages)
+        trace.notes.append("late")
 
     async def checked(answered: Answer, trace: Trace) -> Composed:
         cited = tuple(source.post_id for source in answered.sources if source.n in answered.cited)
-        raw = _signed(answered.markdown, trigger, lang, post, stages.settings.question_chars)
+        text = answered.markdown
+        if late and answered.result is Result.ANSWERED:
+            text = f"{message(Message.LATE, lang, post.id)}\n\n{text}"
+        raw = _signed(text, trigger, lang, post, stages.settings.question_chars)
         reply = FixedReply(raw, answered.result, cited)
         return Composed(reply, await recheck(reply), trace)
 

@@ -25,6 +25,7 @@ class Message(StrEnum):
     NEW_TOPIC = "new_topic"
     CAUTION = "caution"
     SOURCES_INTRO = "sources_intro"
+    LATE = "late"
     HELP = "help"
     QUESTION_CUT = "question_cut"
     FOOTER = "footer"

@@ -34,6 +34,8 @@ class Stages:
     sentences: SentenceEmbedder | None = None
     checker: Checker | None = None
     legacy: Legacy | None = None
+    sources_alone: bool = False
+    """Nothing is drafted: the list of the sources is the answer."""
 
 
 async def answer(
@@ -56,8 +58,10 @@ async def answer(
         trace.sources = sources = number_sources(ranked.candidates, wanted, settings.evidence_chars)
     if ranked.zone is Zone.ABSTAIN:
         return _counted(abstention(question, trace, sources, base_url=stages.base_url, seed=seed))
-    with timed("generate", timings):
-        draft = await _draft(question, sources, ranked.zone, stages.answerer, trace)
+    draft = None
+    if not stages.sources_alone:
+        with timed("generate", timings):
+            draft = await _draft(question, sources, ranked.zone, stages.answerer, trace)
     written = Written(draft, sources)
     if draft and draft.lang is not None:  # quotes are their own support
         with timed("check", timings):

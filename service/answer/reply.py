@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from service.answer.late import SAID_ANYHOW, Wait, answered_by_people
 from service.answer.ports import AnsweringMode, CreatedReply, FixedReply, Flags, Forum
 from service.answer.trigger import PRIVATE_MESSAGE, Bot, place_refusal, post_refusal, withdrawal
 from service.domain import (
@@ -37,8 +38,13 @@ class Standing:
     category_id: CategoryId | None = None
 
 
-async def look_again(post: Post, reply: FixedReply, forum: Forum, bot: Bot, *, replies_to_us: bool) -> Standing:
-    """Read the question and every cited post again, as an anonymous reader; raises Transient."""
+async def look_again(
+    post: Post, reply: FixedReply, forum: Forum, bot: Bot, *, replies_to_us: bool, wait: Wait | None = None
+) -> Standing:
+    """Read the question and every cited post again, as an anonymous reader; raises Transient.
+
+    Where the question's `wait` made it late, what people have written since is read too.
+    """
     question = await forum.public_post(post.id)
     if question is None:
         return Standing(post, SkipReason.POST_GONE, frozenset())
@@ -49,6 +55,9 @@ async def look_again(post: Post, reply: FixedReply, forum: Forum, bot: Bot, *, r
     refusal = refused or place_refusal(topic, staged=False, messages=bot.messages)
     if refusal:
         return Standing(question, refusal, frozenset())
+    late = wait is not None and wait.late and reply.result not in SAID_ANYHOW
+    if wait and late and await answered_by_people(question, wait.since, forum, bot):
+        return Standing(question, SkipReason.ANSWERED_BY_PEOPLE, frozenset())
     topics = {question.topic_id: topic}
     gone = {cited for cited in reply.cited if not await _still_there(cited, reply.raw, forum, topics)}
     return Standing(question, None, frozenset(gone), topic.category_id if topic else None)

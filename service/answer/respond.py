@@ -11,6 +11,7 @@ from service.answer.gate.admit import Gating
 from service.answer.gate.compiled import Gate
 from service.answer.gate.decline import Turns
 from service.answer.gate.match import RECENT_TURNS
+from service.answer.late import Wait, waited
 from service.answer.limits import beyond_limit
 from service.answer.pipeline import Stages
 from service.answer.ports import FixedReply, FlagReader, Forum, Ledger
@@ -30,7 +31,7 @@ from service.domain import (
     Topic,
 )
 from service.settings import LimitSettings
-from service.telemetry import OUTCOMES, log
+from service.telemetry import OUTCOMES, WAITED_SECONDS, log
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +97,18 @@ async def _outcome(post: Post, deps: Respond, now: datetime) -> Outcome:
     claim = await deps.ledger.claim(post, now=now)
     if claim.finished:
         return Duplicate()
+    wait = waited(post, deps.limits, now)
     if claim.reply:
-        return await _resume(post, claim.reply, replies_to_us, deps, now)
+        return await _resume(post, claim.reply, replies_to_us, wait, deps, now)
     asked = await _asked(post, deps, now)
     if isinstance(asked, SkipReason):
         return await _let_go(post, asked, deps, now)
-    recheck = partial(look_again, post, forum=deps.forum, bot=deps.bot, replies_to_us=replies_to_us)
+    recheck = partial(look_again, post, forum=deps.forum, bot=deps.bot, replies_to_us=replies_to_us, wait=wait)
+    WAITED_SECONDS.observe(wait.seconds)
     gate = await _gating(post, deps)
     before = await deps.threads.before(post, HUMAN_TURNS - 1)
     composed = await compose(
-        post, *asked, deps.stages, recheck, default_lang=deps.default_lang, gate=gate, before=before
+        post, *asked, deps.stages, recheck, default_lang=deps.default_lang, gate=gate, before=before, wait=wait
     )
     if composed.standing.refusal:
         return await _let_go(post, composed.standing.refusal, deps, now)
@@ -120,13 +123,18 @@ async def _gating(post: Post, deps: Respond) -> Gating | None:
     return Gating(deps.gate, await deps.turns.before(post, RECENT_TURNS))
 
 
-async def _resume(post: Post, reply: FixedReply, replies_to_us: bool, deps: Respond, now: datetime) -> Outcome:
-    """An earlier attempt fixed this text and may have posted it: look first, then post those bytes."""
+async def _resume(
+    post: Post, reply: FixedReply, replies_to_us: bool, wait: Wait, deps: Respond, now: datetime
+) -> Outcome:
+    """An earlier attempt fixed this text and may have posted it: look first, then post those bytes.
+
+    They stay what they are when the question became late meanwhile; where people have answered, nothing is posted.
+    """
     if found := await deps.forum.our_reply_to(post.id):
         outcome, number = adopted(found, reply.result)
         await deps.ledger.finish(post.id, outcome, None, reply_post_number=number, now=now)
         return outcome
-    standing = await look_again(post, reply, deps.forum, deps.bot, replies_to_us=replies_to_us)
+    standing = await look_again(post, reply, deps.forum, deps.bot, replies_to_us=replies_to_us, wait=wait)
     if _too_old(post, deps, now):
         standing = replace(standing, refusal=SkipReason.TOO_OLD)
     return await _deliver(standing, reply, deps, now)

@@ -182,7 +182,8 @@ class Trace:
 
     `checks` tells of each check of a draft by the model whether it passed, why it failed, or why it wasn't made;
     `draft` is the last private draft, `first_draft` the one that failed before it; `evidence` is what a model was given
-    to read for the last one, word for word. `asked` is the question as it was read from the post.
+    to read for the last one, word for word. `asked` is the question as it was read from the post, `waited_seconds` how
+    long after it was asked the answer was begun, None where nobody waits on a forum.
     """
 
     asked: str = ""
@@ -200,3 +201,4 @@ class Trace:
     removed: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     timings_ms: dict[str, float] = field(default_factory=dict)
+    waited_seconds: float | None = None

@@ -39,6 +39,7 @@ class SkipReason(StrEnum):
     FORUM_REFUSED = "forum_refused"
     FORUM_FORBIDS = "forum_forbids"
     TOO_OLD = "too_old"
+    ANSWERED_BY_PEOPLE = "answered_by_people"
     GIVEN_UP = "given_up"
 
 

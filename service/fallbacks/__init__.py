@@ -27,6 +27,7 @@ _NOT_BEFORE = (
     "the job `answer_post`, after doubling waits of at most `worker.retry_max_seconds`, `worker.max_attempts` \
 times in all (about half an hour by default; then `skipped: given_up` is recorded)"
 )
+_LATER = "nothing yet, then the answer, or what a late question gets"
 _SENT_AGAIN = f"the delivery by the forum, since it gets a 503 within {STORE_SECONDS:g} s; {_NOT_BEFORE}"
 
 
@@ -103,7 +104,7 @@ _SOURCES_ALONE = replace(
 _FORUM = Fallback(
     Part.FORUM,
     Fault.REFUSES,
-    member="nothing yet, then the answer",
+    member=_LATER,
     posted="the answer, once, when the forum answers again",
     retried=f"each read at once, `forum.attempts` times; then {_NOT_BEFORE}",
     recorded="`job_failed` in the log; the trace once it is answered",
@@ -113,7 +114,7 @@ _FORUM = Fallback(
 _DATABASE = Fallback(
     Part.DATABASE,
     Fault.REFUSES,
-    member="nothing yet, then the answer",
+    member=_LATER,
     posted="the answer, once, when the database is back",
     retried=_SENT_AGAIN,
     recorded="`delivery_not_stored` and `job_failed` in the log; the trace once it is answered",

@@ -162,6 +162,12 @@ class LimitSettings(Section):
     per_topic_per_hour: int = Field(15, ge=1, description="Answers given in one topic in an hour.")
     per_hour: int = Field(200, ge=1, description="Answers given in an hour on the whole forum.")
     max_age_minutes: int = Field(1440, ge=1, description="A mention older than this gets no answer.")
+    late_minutes: int = Field(
+        10,
+        ge=0,
+        description="A question that waited longer gets its sources alone, or nothing where people have answered; "
+        "0: it never is late.",
+    )
 
 
 class RetentionSettings(Section):

@@ -47,7 +47,7 @@ class TraceStore:
 def read_trace(stored: Mapping[str, Any]) -> Trace:
     """A trace as `service.store.ledger` stored it; what an older version did not store yet is empty."""
     plain = ("asked", "queries", "lang", "evidence", "draft", "drafted_by", "first_draft", "checks", "removed")
-    known = {name: stored[name] for name in (*plain, "notes", "timings_ms") if name in stored}
+    known = {name: stored[name] for name in (*plain, "notes", "timings_ms", "waited_seconds") if name in stored}
     return Trace(
         **known,
         mode=Mode(stored["mode"]) if stored.get("mode") else None,
