@@ -19,6 +19,8 @@ WINDOW = 50
 """Ids of posts that a page surely covers (docs/discourse, section 5)."""
 FRESH_WINDOWS = 2
 """Windows of the newest posts that every round looks at: flags hide what was posted lately."""
+MAX_CAUGHT_UP = 60
+"""Windows below those that a round reads to reach the last one; what an outage left beyond is for the walk."""
 MAX_ACTIVE_PAGES = 10
 WINDOWS_A_PAGE = 3
 """Steps of the rolling walk over posts for each over topics, of which a page has 30."""
@@ -26,7 +28,6 @@ GRACE = timedelta(minutes=2)
 """A mention younger than this may still come by its webhook."""
 RETRIED = timedelta(minutes=30)
 """A mention that can't be read is tried again for so long; then it no longer holds up those after it."""
-LAST_ID = PostId(2**63 - 1)
 
 Progress = Callable[[str, int, int], None]
 
@@ -60,7 +61,7 @@ async def reconcile_all(at: Reconciler, *, now: datetime, progress: Progress) ->
         while more:
             more = await mend_topics(at, report, page, created=True)
             page += 1
-        before = await _first_window(at, report)
+        before = max(await _first_window(at, report), await at.state.highest_post())
         first = max(before, 1)
         while before > 0:
             progress("posts", first - before, first)
@@ -125,15 +126,19 @@ async def _doubtful(at: Reconciler, report: Report, *, limit: int | None) -> Non
 
 
 async def _newest_posts(at: Reconciler, report: Report) -> None:
-    """From the newest post down to where the last round began, at least some windows."""
+    """From the newest post down to where the last round began, at least some windows and not many more."""
     known = await at.state.position(Walk.NEWEST_POSTS)
     before = top = await _first_window(at, report)
     for _ in range(FRESH_WINDOWS):
         await _window(at, report, before)
         before = PostId(before - WINDOW)
-    while 0 < known < before:
+    for _ in range(MAX_CAUGHT_UP):
+        if not 0 < known < before:
+            break
         await _window(at, report, before)
         before = PostId(before - WINDOW)
+    if 0 < known < before:
+        await at.state.move(Walk.POSTS, before)
     await at.state.move(Walk.NEWEST_POSTS, top)
 
 
@@ -174,10 +179,12 @@ async def _first_window(at: Reconciler, report: Report) -> PostId:
     """Compare the newest posts; the id from which windows go on downwards."""
     page = await report.tried(at.forum.post_page(None))
     highest = await at.state.highest_post()
-    if page is None or page.lowest is None:  # the newest are all private: some of those below may be new to us
+    if page is None or page.lowest is None or page.highest is None:
+        # The newest are all private: some of those below may be new to us.
         return PostId(highest + FRESH_WINDOWS * WINDOW)
-    await mend_posts(at, report, page, PostId(page.lowest - 1), LAST_ID)
-    return PostId(page.lowest - 1)
+    below = max(page.lowest, page.highest - WINDOW + 1) - 1
+    await mend_posts(at, report, page, PostId(below), PostId(page.highest + FRESH_WINDOWS * WINDOW))
+    return PostId(below)
 
 
 async def _window(at: Reconciler, report: Report, before: PostId) -> None:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from service.discourse.listings import PostPage
+from service.domain import EmbeddingProfile, PostId
 from service.errors import ArianeError, Busy, Misconfigured, Transient
 from service.ingest.mend import MAX_FAILURES, Reconciler
-from service.ingest.reconcile import reconcile_all, reconcile_round
+from service.ingest.reconcile import FRESH_WINDOWS, MAX_CAUGHT_UP, reconcile_all, reconcile_round
 from service.ingest.reconcile_ports import Walk
 from service.simulator.forum import Author
 from service.store.pool import Pool
@@ -158,3 +160,59 @@ async def waiting(at: Life) -> set[str]:
     return {lock for (lock,) in await rows(
         at.pool, "SELECT lock FROM procrastinate_jobs WHERE task_name = 'answer_post'"
     )}  # fmt: skip
+
+
+class Far:
+    """The reconciler's forum, which is said to have many more posts than it has; `asked` are the windows read."""
+
+    def __init__(self, true: object, newest: PostPage) -> None:
+        self._true = true
+        self._newest = newest
+        self.asked: list[int] = []
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._true, name)
+
+    async def post_page(self, before: PostId | None) -> PostPage:
+        if before is None:
+            return self._newest
+        self.asked.append(before)
+        return PostPage([], [], None, None) if before > 1000 else await self._true.post_page(before)  # type: ignore[attr-defined]  # a RecentReader
+
+
+def far_off(at: Life, *, lowest: int, highest: int) -> tuple[Reconciler, Far]:
+    forum = Far(at.reconciler.forum, PostPage([], [], PostId(lowest), PostId(highest)))
+    return replace(at.reconciler, forum=forum), forum  # type: ignore[arg-type]  # it passes every other call on
+
+
+async def test_what_came_in_a_long_outage_is_caught_up_with_in_several_rounds(at: Life) -> None:
+    """Else mentions, categories and all the rest wait until the last window of it was read."""
+    newest = 50 * (MAX_CAUGHT_UP + 100)
+    await at.reconciler.state.move(Walk.NEWEST_POSTS, 500)
+    reconciler, forum = far_off(at, lowest=newest - 49, highest=newest)
+    for _ in range(60):
+        asked = len(forum.asked)
+        await round_of(at, reconciler, steps=4)
+        assert len(forum.asked) - asked <= FRESH_WINDOWS + MAX_CAUGHT_UP + 4
+        if forum.asked[-1] <= 500:
+            break
+    read = set(forum.asked)
+    assert {before for before in range(newest - 50, 500, -50) if before not in read} == set()
+
+
+@pytest.mark.parametrize(("lowest", "highest"), [(1, 130), (1, 2**62), (130, 130)])
+async def test_whatever_ids_the_newest_page_names_no_more_than_some_windows_are_compared_at_once(
+    at: Life, monkeypatch: pytest.MonkeyPatch, lowest: int, highest: int
+) -> None:
+    compared: list[int] = []
+    posts = type(at.reconciler.state).posts
+
+    async def seen(self: object, profile: EmbeddingProfile, above: PostId, upto: PostId, also: list[PostId]) -> object:
+        compared.append(upto - above)
+        return await posts(self, profile, above, upto, also)  # type: ignore[arg-type]  # the store itself
+
+    monkeypatch.setattr(type(at.reconciler.state), "posts", seen)
+    reconciler, forum = far_off(at, lowest=lowest, highest=highest)
+    await round_of(at, reconciler)
+    assert compared and max(compared) <= (FRESH_WINDOWS + 1) * 50
+    assert len(forum.asked) <= FRESH_WINDOWS + MAX_CAUGHT_UP + 1
