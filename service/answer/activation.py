@@ -1,6 +1,6 @@
 """Whether the configuration in use may answer by itself: tested, switched on after that, and unchanged since (A4)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
@@ -143,11 +143,19 @@ class ActivatedFlags:
     """FlagReader that lets answers go on in shadow while the configuration in use isn't the active one."""
 
     def __init__(
-        self, flags: FlagReader, runs: EvaluationRuns, signature: Signature, settings: ActivationSettings
+        self,
+        flags: FlagReader,
+        runs: EvaluationRuns,
+        signature: Signature,
+        settings: ActivationSettings,
+        *,
+        others: Mapping[str, Signature] | None = None,
     ) -> None:
+        """`others` are the signatures under the values of embedding_profile that change the configuration."""
         self._flags = flags
         self._runs = runs
         self._signature = signature
+        self._others = others or {}
         self._settings = settings
         self._told = ""
 
@@ -157,7 +165,8 @@ class ActivatedFlags:
         A change of the activation is logged, as a warning unless it is well; the metric shows every state.
         """
         flags = await self._flags.read()
-        activated = await activation(flags, self._runs, self._signature)
+        signature = self._others.get(flags.embedding_profile, self._signature)
+        activated = await activation(flags, self._runs, signature)
         holds = held(activated, self._settings.on_change)
         self._tell(activated, holds)
         if holds and flags.answering is AnsweringMode.ON:

@@ -49,7 +49,7 @@ async def _ask(
 ) -> int:
     trace = Trace()
     async with open_answering(settings, "ask") as services:
-        stages = services.stages
+        stages = await services.embedders.applied(services.stages)
         if await services.corpus.is_empty():
             raise Misconfigured(f"the index is empty: fill it with `ariane backfill`{_demo_hint(settings)}")
         default = Lang(settings.forum.language)

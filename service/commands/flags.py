@@ -13,7 +13,7 @@ from service.answer.ports import AnsweringMode
 from service.commands.options import config_option, configured
 from service.errors import Rejected
 from service.settings import Settings
-from service.store.flag_names import FORMS, allowed, limits_of
+from service.store.flag_names import EMBEDDING_PROFILE, FORMS, allowed, limits_of
 from service.store.flags import PIPELINE, FlagStore
 from service.wiring.activation import present_activation, turn
 from service.wiring.database import open_database
@@ -33,6 +33,7 @@ def command(context: click.Context, config: Path | None) -> None:
                                         rarest words in whole topics alone
     input_gate      off | on            decline questions that are not for the forum, in the server's own words
     private_messages off | on           answer mentions in private messages that the bot takes part in
+    embedding_profile default | NAME    whose vectors answer: that of models.embedder, or NAME (`ariane profiles`)
 
     \b
     category:ID           default | off | shadow | on   in this category, at most this of what `answering` says
@@ -95,6 +96,8 @@ async def _show(settings: Settings) -> None:
     click.echo(f"posts_pipeline  {'on' if flags.posts_pipeline else 'off'}")
     click.echo(f"input_gate      {'on' if flags.input_gate else 'off'}")
     click.echo(f"private_messages {'on' if flags.private_messages else 'off'}")
+    if flags.embedding_profile:
+        click.echo(f"{EMBEDDING_PROFILE} {flags.embedding_profile}")
     for name, value in limits_of(flags):
         click.echo(f"{name:<15} {value}")
     if flags.answering is AnsweringMode.ON and not flags.input_gate:

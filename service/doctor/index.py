@@ -2,7 +2,6 @@
 
 from service.doctor.check import Finding, fail, ok, warn
 from service.doctor.patient import Patient
-from service.domain import IndexKind
 from service.store.corpus import CorpusStore
 from service.store.profiles import ProfileStore
 from service.store.quarantine import QuarantineStore
@@ -26,25 +25,24 @@ async def index(patient: Patient) -> Finding:
 
 
 async def profile(patient: Patient) -> Finding:
-    """The active profile is the configured embedder's, and its index is built."""
-    wanted = patient.opened_models.embedder.profile.name
+    """The profile that answers is a configured embedder's, and its index is built."""
+    made = patient.opened_models
+    names = [one.profile.name for one in (made.embedder, made.other) if one is not None]
     stored = {one.profile.name: one for one in await ProfileStore(patient.pool).list_profiles()}
     active = next((one for one in stored.values() if one.active), None)
+    wanted = active.profile.name if active and active.profile.name in names else names[0]
     activate = f"Run `ariane profiles activate {wanted}` once its vectors are complete."
     if active is None and wanted not in stored:
         return ok(f"{wanted} has no vector yet")
-    if active is None and stored[wanted].profile.index_kind is IndexKind.EXACT:
-        return ok(f"{wanted} is searched exact, without an index")
-    if active is None:
-        return warn(f"no profile is active; the embedder's is {wanted}", activate)
-    if active.profile.name != wanted:
+    if active is not None and active.profile.name != wanted:
         return fail(
             f"{active.profile.name} is active, but the embedder's is {wanted}",
             f"{activate} Or set models.embedder back to the model of the active one.",
         )
-    if not active.index_built:
-        return warn(f"the {active.profile.index_kind} index of {wanted} is not built", activate)
-    return ok(f"{wanted} is active, searched {active.profile.index_kind}")
+    kind = stored[wanted].profile.index_kind
+    if not stored[wanted].index_built:
+        return warn(f"the {kind} index of {wanted} is not built", activate)
+    return ok(f"{wanted} is active, searched {kind}" if active else f"{wanted} answers, searched {kind}")
 
 
 async def quarantine(patient: Patient) -> Finding:

@@ -21,13 +21,14 @@ MAX_TURNS = 3
 
 @dataclass(frozen=True, slots=True)
 class Indexer:
-    """What every function here works with."""
+    """What every function here works with; `others` embed each post too, after `embedder`."""
 
     corpus: Corpus
     forum: ForumReader
     inbox: Inbox
     embedder: PassageEmbedder
     rules: IndexRules
+    others: Sequence[PassageEmbedder] = ()
 
 
 def prepare(post: Post, topic: Topic, category: Category | None, rules: IndexRules) -> IndexedPost:
@@ -173,7 +174,9 @@ async def _put_all(
     for one in indexed:
         INDEXED.labels(one.refusal or "indexed").inc()
     if stored:
-        await embed_posts(embeddable(indexed, topic, category), at.corpus, at.embedder)
+        texts = embeddable(indexed, topic, category)
+        for embedder in (at.embedder, *at.others):
+            await embed_posts(texts, at.corpus, embedder)
     return stored
 
 

@@ -46,6 +46,13 @@ class EmbedderSettings(Section):
     batch_texts: int = Field(16, ge=1, description="Texts of one request.")
 
 
+class OtherEmbedderSettings(EmbedderSettings):
+    profile: str = Field(
+        "",
+        description="Profile of a second embedder, filled beside the first; none unless it is named.",
+    )
+
+
 class RerankerSettings(Section):
     kind: RerankerKind = Field(RerankerKind.BUNDLED, description="bundled (features), tei, sentence-transformers.")
     profile: str = Field("bundled", description="Reranker profile: bundled, mmarco, or one of models.profiles_file.")
@@ -91,5 +98,6 @@ class ModelSettings(Section):
         30.0, gt=0, description="How long it is left alone before one call tries it again."
     )
     embedder: EmbedderSettings = EmbedderSettings()
+    other_embedder: OtherEmbedderSettings = OtherEmbedderSettings()
     reranker: RerankerSettings = RerankerSettings()
     answerer: AnswererSettings = AnswererSettings()

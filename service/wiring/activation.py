@@ -1,32 +1,35 @@
 """Turning the switches under the configuration in use, and how that one stands."""
 
 from service.answer.activation import OVERRIDE, ActivatedFlags, Activation, activation, missing
-from service.domain import EvaluationRun, RunKind, UserId
+from service.domain import EmbeddingProfile, EvaluationRun, RunKind, UserId
 from service.errors import Rejected
 from service.settings import Settings
 from service.store.corpus import CorpusStore
 from service.store.evaluations import EvaluationStore
+from service.store.flag_names import DEFAULT, EMBEDDING_PROFILE, check
 from service.store.flags import PIPELINE, FlagStore
 from service.store.pool import Pool
-from service.wiring.configuration import configuration, embedding_profile
+from service.wiring.configuration import configuration, configured_profiles, embedding_profile
 
 MAX_REASON_CHARS = 500
 
 
 def activated_flags(pool: Pool, settings: Settings) -> ActivatedFlags:
-    """The switches as they are in force under these settings, whose signature is made here, once."""
-    return ActivatedFlags(FlagStore(pool), EvaluationStore(pool), configuration(settings), settings.activation)
+    """The switches as they are in force under these settings, whose signatures are made here, once."""
+    others = {name: configuration(settings, name) for name in configured_profiles(settings.models)[1:]}
+    signature = configuration(settings)
+    return ActivatedFlags(FlagStore(pool), EvaluationStore(pool), signature, settings.activation, others=others)
 
 
 async def present_activation(pool: Pool, settings: Settings) -> Activation:
     """How the configuration of these settings stands now."""
     flags = await FlagStore(pool).read()
-    return await activation(flags, EvaluationStore(pool), configuration(settings))
+    return await activation(flags, EvaluationStore(pool), configuration(settings, flags.embedding_profile))
 
 
-async def covered_percent(pool: Pool, settings: Settings) -> float:
-    """How many of 100 indexed posts have a vector of the configured embedder; 0 of an empty index."""
-    census = await CorpusStore(pool).census(embedding_profile(settings.models))
+async def covered_percent(pool: Pool, profile: EmbeddingProfile) -> float:
+    """How many of 100 indexed posts have a vector of this profile; 0 of an empty index."""
+    census = await CorpusStore(pool).census(profile)
     embedded = census.indexed - census.left_to_embed - census.unembeddable
     return 100 * embedded / census.indexed if census.indexed else 0.0
 
@@ -44,15 +47,36 @@ async def turn(
 ) -> None:
     """Turn a switch under these settings, whoever asks and however: the one way for people to do it.
 
-    Raises Rejected (422) for a switch or value that can't be and without a reason, (409) with what posts_pipeline
-    lacks.
+    Raises Rejected (422) for a switch or value that can't be and without a reason, (409) with what posts_pipeline or
+    the profile that is to answer lacks.
     """
     if not reason.strip() or len(reason) > MAX_REASON_CHARS:
         raise Rejected(f"a reason is kept with every change: 1 to {MAX_REASON_CHARS} characters", status=422)
     if (name, value) == (PIPELINE, "on"):
         await switch_on(pool, settings, by=by, reason=reason, user_id=user_id, override=override)
     else:
+        if name == EMBEDDING_PROFILE:
+            await _may_answer(pool, settings, value)
         await FlagStore(pool).set(name, value, by=by, reason=reason, user_id=user_id)
+
+
+async def _may_answer(pool: Pool, settings: Settings, value: str) -> None:
+    """Raise Rejected unless the profile that would answer is configured and covers the index."""
+    check(EMBEDDING_PROFILE, value)
+    names = configured_profiles(settings.models)
+    wanted = names[0] if value == DEFAULT else value
+    if wanted not in names:
+        raise Rejected(
+            f"no embedder of {wanted} is configured, but of {', '.join(names)}: set models.other_embedder", status=409
+        )
+    covered = await covered_percent(pool, embedding_profile(settings.models, wanted))
+    least = settings.activation.least_coverage_percent
+    if covered < least:
+        raise Rejected(
+            f"{covered:.1f} % of the posts have a vector of {wanted}, activation.least_coverage_percent is {least:g}:"
+            " let `ariane worker` embed the rest",
+            status=409,
+        )
 
 
 async def switch_on(
@@ -68,9 +92,10 @@ async def switch_on(
 
     With `override` nothing is needed: the override, who and why are recorded as a run.
     """
-    signature = configuration(settings)
+    answering = (await FlagStore(pool).read()).embedding_profile
+    signature = configuration(settings, answering)
     runs = EvaluationStore(pool)
-    covered = await covered_percent(pool, settings)
+    covered = await covered_percent(pool, embedding_profile(settings.models, answering))
     if override:
         figures = {"covered_percent": covered}
         await runs.record_run(EvaluationRun(signature, RunKind.OVERRIDE, True, by, reason, figures=figures))

@@ -17,17 +17,19 @@ from service.inference.proved import Embedder
 from service.settings import Settings
 from service.settings.models import AnswererSettings
 from service.store.corpus import CorpusStore
+from service.store.flags import FlagStore
 from service.store.pool import Pool
 from service.store.references import ReferenceStore
 from service.store.search import SearchStore
 from service.store.topic_search import TopicSearchStore
 from service.wiring.database import open_database
+from service.wiring.embedders import Embedders
 from service.wiring.models import IsUp, open_models, unproved_models
 
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """The index, the models and the stages between them."""
+    """The index, the models and the stages between them; `embedder` is that of models.embedder."""
 
     settings: Settings
     pool: Pool
@@ -35,6 +37,7 @@ class Answering:
     embedder: Embedder
     stages: Stages
     up: Mapping[str, IsUp]
+    embedders: Embedders
 
 
 @asynccontextmanager
@@ -79,6 +82,7 @@ async def open_answering(settings: Settings, name: str, *, long_lived: bool = Fa
                 legacy=Legacy(TopicSearchStore(pool, timeout_seconds=seconds)),
             ),
             up=models.up,
+            embedders=Embedders([models.embedder, *([models.other] if models.other else [])], FlagStore(pool)),
         )
 
 

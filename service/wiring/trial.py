@@ -31,7 +31,7 @@ async def try_question(trial_id: int, services: Services) -> None:
 
 
 async def _tried(trial_id: int, asked: Asked, services: Services) -> TrialResult:
-    stages, default = services.stages, Lang(services.settings.forum.language)
+    stages, default = await services.embedders.applied(services.stages), Lang(services.settings.forum.language)
     lang = Lang(asked.lang) if asked.lang else stages.detect_language(asked.question, fallback=default)
     trace = Trace(asked=asked.question, lang=lang)
     rules, gate_on = await services.gate.read(), (await services.flags.read()).input_gate

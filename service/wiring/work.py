@@ -52,7 +52,8 @@ class Worker:
 
     async def _indexer(self) -> Indexer:
         at = self._services
-        return Indexer(at.corpus, at.forum, at.inbox, at.embedder, await rules_now(at.rules, at.pool))
+        embedder, *others = at.embedders.configured
+        return Indexer(at.corpus, at.forum, at.inbox, embedder, await rules_now(at.rules, at.pool), others)
 
     async def index_post(self, inbox_id: InboxId) -> None:
         await index.index_post(inbox_id, await self._indexer())
@@ -86,14 +87,21 @@ class Worker:
             log.warning("reconcile_stopped", error=str(exc))
 
     async def embed_pending(self) -> int:
-        # None: whatever is left, a backfill or another worker embeds now.
-        return await embed_part(self._services.corpus, self._services.embedder, CrawlStore(self._services.pool)) or 0
+        at, done = self._services, 0
+        for embedder in at.embedders.configured:
+            # None: whatever is left, a backfill or another worker embeds now.
+            done += await embed_part(at.corpus, embedder, CrawlStore(at.pool)) or 0
+        return done
 
     async def answer_post(self, inbox_id: InboxId) -> None:
         post = await self._question(inbox_id)
         if post is not None:
             await hear(post, self._respond.bot, self._signals)
-            deps = replace(self._respond, gate=await self._services.gate.read())  # moderators may have added rules
+            deps = replace(
+                self._respond,
+                gate=await self._services.gate.read(),  # moderators may have added rules
+                stages=await self._services.embedders.applied(self._respond.stages),
+            )
             await respond(post, deps, now=_now())
             await self._services.inbox.done(inbox_id, "answer_post")
 

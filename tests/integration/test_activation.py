@@ -119,7 +119,7 @@ async def test_the_pipeline_goes_on_over_a_covered_index_only(runs: EvaluationSt
     await runs.record_run(run_under(SETTINGS))
     corpus = CorpusStore(pool)
     await corpus.put_posts([indexed(post(21), "body 21")])
-    assert await covered_percent(pool, SETTINGS) == pytest.approx(2000 / 21)
+    assert await covered_percent(pool, EMBEDDER.profile) == pytest.approx(2000 / 21)
     await turn_on(pool)  # 95.2 %
     await FlagStore(pool).set("posts_pipeline", "off", by="noor", reason="")
     await corpus.put_posts([indexed(post(22), "body 22")])

@@ -2,12 +2,14 @@
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from service.__main__ import ariane
 from service.domain import PostId
+from service.errors import Rejected
 from service.ingest.embed import embed_posts
 from service.ingest.ports import Census, EmbeddingFailure, Refusal, TopicPost
 from service.ingest.share import Unshared, embed_part
@@ -93,14 +95,27 @@ async def test_another_profile_tries_anew_and_a_release_too(
     assert [one.post_id for one in await corpus.pending(PROFILE, 5)] == [BAD]
 
 
+@pytest.mark.parametrize("least_percent", [60, 70])
 async def test_activating_its_profile_tries_it_again(
-    corpus: CorpusStore, pool: Pool, embedder: HashEmbedder, database_url: str, monkeypatch: pytest.MonkeyPatch
+    corpus: CorpusStore,
+    pool: Pool,
+    embedder: HashEmbedder,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    least_percent: int,
 ) -> None:
+    """Also where too few others have a vector for it to answer."""
     await embed_part(corpus, embedder, Unshared())
+    own = tmp_path / "own.yml"
+    own.write_text("embedders: {toy: {model: toy, strategy: 1, version: 1, dimensions: 4, window_tokens: 512}}")
     monkeypatch.setenv("ARIANE_DATABASE__URL", database_url)
+    monkeypatch.setenv("ARIANE_MODELS__PROFILES_FILE", str(own))
+    monkeypatch.setenv("ARIANE_MODELS__EMBEDDER__PROFILE", "toy")
+    monkeypatch.setenv("ARIANE_ACTIVATION__LEAST_COVERAGE_PERCENT", str(least_percent))
     asked = ["profiles", "activate", PROFILE.name]
     result = await asyncio.to_thread(CliRunner().invoke, ariane, asked, standalone_mode=False)
-    assert result.exception is None
+    assert isinstance(result.exception, Rejected) == (least_percent > 66)
     assert [one.post_id for one in await corpus.pending(PROFILE, 5)] == [BAD]
 
 
