@@ -150,7 +150,8 @@ async def _deliver(standing: Standing, reply: FixedReply, deps: Respond, now: da
 async def _let_go(post: Post, reason: SkipReason, deps: Respond, now: datetime) -> Outcome:
     """Give the claim back, so that a later event may be answered, and record why this one wasn't."""
     await deps.ledger.release(post.id)
-    await deps.ledger.record_skip(post, reason, now=now)
+    waited_seconds = waited(post, deps.limits, now).seconds
+    await deps.ledger.record_skip(post, reason, now=now, waited_seconds=waited_seconds)
     return Skipped(reason)
 
 

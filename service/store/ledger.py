@@ -163,13 +163,16 @@ class LedgerStore:
                 "DELETE FROM answers WHERE post_id = %s AND finished_at IS NULL AND raw IS NULL", (post_id,)
             )
 
-    async def record_skip(self, post: Post, reason: SkipReason, *, now: datetime) -> None:
-        """Store a trace that says why this post got no answer (without its text)."""
+    async def record_skip(
+        self, post: Post, reason: SkipReason, *, now: datetime, waited_seconds: float | None = None
+    ) -> None:
+        """Store a trace that says why this post got no answer (without its text), and how long a question waited."""
+        kept = {} if waited_seconds is None else {"waited_seconds": waited_seconds}
         async with connection(self._pool) as conn:
             await conn.execute(
                 "INSERT INTO traces (post_id, topic_id, private, recorded_at, outcome, reason, trace)"
-                " VALUES (%s, %s, %s, %s, 'skipped', %s, '{}')",
-                (post.id, post.topic_id, post.archetype == "private_message", now, reason),
+                " VALUES (%s, %s, %s, %s, 'skipped', %s, %s)",
+                (post.id, post.topic_id, post.archetype == "private_message", now, reason, Jsonb(kept)),
             )
 
     async def place(self, post_id: PostId, category_id: CategoryId) -> None:

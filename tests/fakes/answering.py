@@ -261,6 +261,8 @@ class MemoryLedger:
 
     rows: dict[PostId, Row] = field(default_factory=dict)
     skips: list[tuple[PostId, SkipReason]] = field(default_factory=list)
+    waits: list[float | None] = field(default_factory=list)
+    """How long each of the skipped posts had waited, where that was recorded."""
 
     async def claim(self, post: Post, *, now: datetime) -> Claim:
         fresh = post.id not in self.rows
@@ -291,8 +293,11 @@ class MemoryLedger:
         if post_id in self.rows and self.rows[post_id].reply is None:
             del self.rows[post_id]
 
-    async def record_skip(self, post: Post, reason: SkipReason, *, now: datetime) -> None:
+    async def record_skip(
+        self, post: Post, reason: SkipReason, *, now: datetime, waited_seconds: float | None = None
+    ) -> None:
         self.skips.append((post.id, reason))
+        self.waits.append(waited_seconds)
 
     async def place(self, post_id: PostId, category_id: CategoryId) -> None:
         self.rows[post_id].category_id = category_id

@@ -58,7 +58,9 @@ async def test_where_people_have_answered_the_claim_is_given_back_and_the_skip_s
     world = late_world(pool, 9000, by_zoe())
     assert await respond(world.asked, world.deps(), now=NOW) == Skipped(SkipReason.ANSWERED_BY_PEOPLE)
     assert await rows(pool, "SELECT count(*) FROM answers") == [(0,)]
-    assert await rows(pool, "SELECT outcome, reason FROM traces") == [("skipped", "answered_by_people")]
+    assert await rows(pool, "SELECT outcome, reason, trace FROM traces") == [
+        ("skipped", "answered_by_people", {"waited_seconds": AGO.total_seconds()})
+    ]
     assert world.forum.attempts == []
 
 

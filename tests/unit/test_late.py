@@ -181,6 +181,7 @@ async def test_where_people_have_answered_nothing_is_posted() -> None:
     assert await run(world) == Skipped(SkipReason.ANSWERED_BY_PEOPLE)
     assert (world.forum.attempts, world.ledger.rows) == ([], {})
     assert world.ledger.skips == [(world.asked.id, SkipReason.ANSWERED_BY_PEOPLE)]
+    assert world.ledger.waits == [AGO.total_seconds()]
 
 
 async def test_where_the_forum_cannot_tell_the_sources_are_posted() -> None:

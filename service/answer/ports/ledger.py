@@ -70,8 +70,10 @@ class Ledger(Protocol):
         """Give an unfinished claim without text back, so that a later event may answer."""
         ...
 
-    async def record_skip(self, post: Post, reason: SkipReason, *, now: datetime) -> None:
-        """Store a trace that says why this post got no answer (without its text)."""
+    async def record_skip(
+        self, post: Post, reason: SkipReason, *, now: datetime, waited_seconds: float | None = None
+    ) -> None:
+        """Store a trace that says why this post got no answer (without its text), and how long a question waited."""
         ...
 
     async def place(self, post_id: PostId, category_id: CategoryId) -> None:
