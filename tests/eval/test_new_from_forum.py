@@ -25,10 +25,12 @@ from service.ingest.backfill import Backfill, backfill_archive
 from service.ingest.eligibility import IndexRules
 from service.settings import ForumSettings, RetrievalSettings, Settings
 from service.store.corpus import CorpusStore
+from service.store.flags import FlagStore
 from service.store.migrate import migrate
 from service.store.pool import Pool, open_pool
 from service.store.search import SearchStore
 from service.wiring.answering import Answering
+from service.wiring.embedders import Embedders
 from tests.fakes.answering import FakeAnswerer, FakeReranker
 from tests.fakes.embedder import HashEmbedder
 from tests.integration.store_data import rows
@@ -64,6 +66,7 @@ def answering(pool: Pool) -> Answering:
             base_url=BASE_URL,
         ),
         up={},
+        embedders=Embedders([embedder], FlagStore(pool)),
     )
 
 
