@@ -92,6 +92,7 @@ async def _from_forum(settings: Settings, *, as_bot: bool) -> None:
         (forum.requests, "requests to the forum"),
         (crawl.left_out.unreadable, "posts or topics that can't be read (logged)"),
         (crawl.left_out.unseen_topics, "topics that can't be seen though a list names them"),
+        (crawl.left_out.unread_topics, "topics that the forum couldn't give: run it again"),
         (crawl.left_out.skipped_pages, "pages that the forum couldn't give"),
     )
     _show(census, counts, alone=alone)

@@ -1,9 +1,9 @@
 """Fill the index from the forum itself, page by page, while the forum and the live service go on."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from service.discourse.listings import ListedTopic, PostPage, TopicPage, WholeTopic
 from service.domain import Category, CategoryId, Post, PostId, Topic, TopicId
@@ -20,8 +20,15 @@ CHUNK = 20
 """Posts of a topic that the forum gives at a time."""
 PAGES_A_BATCH = 10
 """Pages read for one writing: a killed crawl reads at most so many again."""
+MAX_FAILURES = 3
+"""Topics, or pages of them, in a row that can't be read before it is the forum that is down."""
+UNTOLD = 2**31 - 1
+"""Posts expected of a topic whose number of posts isn't known: more than any has."""
 MAX_WALKS = 10
 """Walks through what is new; what comes after the last one is for the live service."""
+
+
+T = TypeVar("T")
 
 
 class CrawledForum(Protocol):
@@ -41,6 +48,7 @@ class Crawled:
 
     unreadable: int = 0
     unseen_topics: int = 0
+    unread_topics: int = 0
     skipped_pages: int = 0
 
 
@@ -54,6 +62,7 @@ class ForumCrawl:
         self.at = at
         self._reread: set[TopicId] = set()
         self._unknown: set[CategoryId] = set()
+        self._failures = 0
         self.left_out = Crawled()
 
     async def run(self) -> bool:
@@ -107,10 +116,13 @@ class ForumCrawl:
         number, done, more = cursor.topic_page, 0, True
         read_at = await self.at.corpus.now()
         while more:
-            page = await self._forum.topic_page(number)
+            page = await self._given(self._forum.topic_page(number))
+            number += 1
+            if page is None:  # its topics are found by their posts
+                self.left_out.skipped_pages += 1
+                continue
             self._count(page.faults)
             listed += page.topics
-            number += 1
             # A page of nothing readable is not the end, an empty one is whatever it says.
             more = page.more and bool(page.topics or page.faults)
             if not more or number % PAGES_A_BATCH == 0:
@@ -167,19 +179,37 @@ class ForumCrawl:
         topics = await self._crawls.incomplete(self._source)
         for done, topic_id in enumerate(topics):
             self.at.progress("incomplete topics", done, len(topics))
-            await self._read_topic(topic_id, whole=True)
-            await self._crawls.complete(self._source, topic_id)
+            if await self._given(self._read_topic(topic_id, whole=True)):
+                await self._crawls.complete(self._source, topic_id)
+            else:
+                self.left_out.unread_topics += 1
         if topics:
             self.at.progress("incomplete topics", len(topics), len(topics))
 
-    async def _read_topic(self, topic_id: TopicId, *, whole: bool) -> None:
-        """Put a topic as it is now, with its first posts, or with all that are unknown."""
+    async def _given(self, read: Awaitable[T]) -> T | None:
+        """What it gives, None where the forum can't: a single topic would else end every crawl at its place.
+
+        Raises where it fails for the MAX_FAILURES-th time in a row, or the forum asks to be left alone for long.
+        """
+        try:
+            given = await read
+        except Transient as exc:
+            self._failures += 1
+            if self._failures >= MAX_FAILURES or exc.retry_after_seconds is not None:
+                raise
+            log.warning("topics_left_out", reason=str(exc))
+            return None
+        self._failures = 0
+        return given
+
+    async def _read_topic(self, topic_id: TopicId, *, whole: bool) -> bool:
+        """Put a topic as it is now, with its first posts, or with all that are unknown; True when that is done."""
         read_at = await self.at.corpus.now()
         read = await self._forum.topic(topic_id)
         if read is None:
             self.left_out.unseen_topics += 1
             await self.at.corpus.remove_topic(topic_id, read_at=read_at)
-            return
+            return True
         self._count(read.faults)
         await self._put_topics([read.topic], read_at=read_at)
         await self._crawls.expect(self._source, {topic_id: len(read.stream)})
@@ -191,6 +221,7 @@ class ForumCrawl:
             self._count(faults)
             posts += more
         await put_posts_read(posts, self._crawls, self.at, read_at=read_at)
+        return True
 
     async def _put_topics(self, topics: Sequence[Topic], *, read_at: datetime) -> None:
         named = {topic.category_id for topic in topics if topic.category_id is not None}
@@ -209,7 +240,10 @@ class ForumCrawl:
         for post in posts:
             if post.topic_id not in self._reread and _disagree(post, stored.get(post.topic_id), categories):
                 self._reread.add(post.topic_id)
-                await self._read_topic(post.topic_id, whole=False)
+                if not await self._given(self._read_topic(post.topic_id, whole=False)):
+                    await self._crawls.expect(
+                        self._source, {post.topic_id: UNTOLD}
+                    )  # once more with those that lack posts
         await put_posts_read(posts, self._crawls, self.at, read_at=read_at)
 
     def _count(self, faults: Sequence[Rejected]) -> None:
