@@ -108,6 +108,7 @@ class ForumCalls:
 
     async def _check_key(self) -> None:
         """Both a refused key and a refused deed are 403, but every good key may read what the public reads."""
+        await self._turn()
         try:
             await _in_its_own_words(self._as_bot.json("GET", "site.json"))
         except Refused as exc:

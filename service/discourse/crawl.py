@@ -33,7 +33,7 @@ T = TypeVar("T")
 class ForumCrawler:
     """Matches `service.ingest.crawl.CrawledForum`; `as_bot` reads with the bot's key, else as anyone may.
 
-    Its calls must make one attempt each, else their retries would go around the budget.
+    Its calls must keep to the same budget and make one attempt each, else their retries would go around it.
     """
 
     def __init__(self, calls: ForumCalls, budget: Budget, *, as_bot: bool) -> None:
@@ -113,7 +113,6 @@ class ForumCrawler:
         return value
 
     async def _get(self, path: str, params: Params | None) -> Fields | None:
-        await self._budget.turn()
         self.requests += 1
         if not self._as_bot:
             return await self._calls.public(path, params)

@@ -22,15 +22,17 @@ async def open_crawler(
     """A reader of the configured forum, as anyone may or with the bot's key, within its share of the budget."""
     forum, share = settings.forum, settings.backfill
     per_minute = share.requests_per_minute if as_bot else share.anonymous_requests_per_minute
+    budget = Budget(per_minute, clock=clock, sleep=sleep)
     calls = ForumCalls(
         forum.base_url,
         api_key=forum.api_key.get_secret_value(),
         bot_username=forum.bot_username,
         timeout_seconds=forum.timeout_seconds,
         attempts=1,
+        budget=budget,
     )
     async with calls:
-        yield ForumCrawler(calls, Budget(per_minute, clock=clock, sleep=sleep), as_bot=as_bot)
+        yield ForumCrawler(calls, budget, as_bot=as_bot)
 
 
 @asynccontextmanager

@@ -88,3 +88,11 @@ async def test_a_topic_that_nothing_else_tells_of_is_read_when_it_can_be(
 
 async def no_topics(page: int) -> TopicPage:
     return TopicPage([], [], more=False)
+
+
+async def test_refused_reads_of_the_bot_keep_to_the_budget_too(crawling: Crawling, served_forum: ServedForum) -> None:
+    """Whether it is the key that is refused is asked once more each time."""
+    served_forum.answer = lambda path: 403 if path.startswith("/t/") else None
+    await crawling.run(as_bot=True)
+    assert [path for path in served_forum.asked if path.startswith("/t/")]
+    assert len(served_forum.asked) <= crawling.waited / 2 + 1
