@@ -114,8 +114,9 @@ async def test_a_long_post_at_the_top_starves_nobody_and_is_found_once(
 
 
 async def test_each_post_of_a_topic_counts_alike(corpus: CorpusStore, pool: Pool) -> None:
-    await corpus.put_passages(PROFILE, [passage(POST, 1, n / 10, 0, 0, ordinal=n) for n in range(5)])
-    await corpus.put_passages(PROFILE, [passage(post(2), 0, 0, 1, 0)])
+    profile = replace(PROFILE, strategy=101, passage_tokens=40)
+    await corpus.put_passages(profile, [passage(POST, 1, n / 10, 0, 0, ordinal=n) for n in range(5)])
+    await corpus.put_passages(profile, [passage(post(2), 0, 0, 1, 0)])
     mean = np.sum([unit(1, n / 10, 0, 0) for n in range(5)], axis=0)
     want = unit(*(unit(*mean) + unit(0, 0, 1, 0)))
     [(kept,)] = await rows(pool, "SELECT embedding::text FROM topic_embeddings WHERE grain = 'mean'")
@@ -124,12 +125,12 @@ async def test_each_post_of_a_topic_counts_alike(corpus: CorpusStore, pool: Pool
     assert first == "[1,0,0,0]"  # how the post begins: there is the question
     search = SearchStore(pool)
     asked = unit(0, 1, 1, 0)
-    [whole] = await search.mean_topics(PROFILE, asked, 5)
+    [whole] = await search.mean_topics(profile, asked, 5)
     [own] = await search.mean_topics(
-        PROFILE, asked, 5, exclude_from=(TopicId(10), 9)
+        profile, asked, 5, exclude_from=(TopicId(10), 9)
     )  # counted anew, of the same posts
     assert own.score == pytest.approx(whole.score, abs=2e-3) == pytest.approx(float(want @ asked), abs=2e-3)
-    [best] = await search.best_posts([TOPIC.id], PROFILE, asked, ["short"], exclude_from=(TopicId(10), 9))
+    [best] = await search.best_posts([TOPIC.id], profile, asked, ["short"], exclude_from=(TopicId(10), 9))
     assert best.topic is not None
     assert best.topic.mean == pytest.approx(whole.score, abs=2e-3)
 
