@@ -8,7 +8,7 @@ TEST_ENV := env -u ARIANE_HOME OMP_NUM_THREADS=1 LC_ALL=C.UTF-8 XDG_RUNTIME_DIR=
 # Three processes even on two cores: a test of real processes mostly waits (JOBS=0: none, for a debugger).
 JOBS ?= 3
 
-.PHONY: help demo test test-heavy eval-full tested lint format wheel-check clean
+.PHONY: help demo test test-heavy eval-full tested pictures lint format wheel-check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make test-heavy   the tests that take minutes: whole forums, slow servers"
 	@echo "make eval-full    retrieval on a real forum and a help desk beside the figures it had: some minutes"
 	@echo "make tested       measure the demo anew and ship the verdict, after a change of what decides answers"
+	@echo "make pictures     take the pictures of the guides again (needs Debian's chromium)"
 	@echo "make lint         style, types and import contracts"
 	@echo "make wheel-check  the built wheel, installed on its own, has all it needs"
 	@echo "make format       rewrite the code in the project's style"
@@ -57,6 +58,9 @@ tested: $(VENV)/.ready-dev
 	@$(BIN)/python -m eval retrieve --dataset eval/demo --systems reranked
 	@$(BIN)/python -m eval answer --dataset eval/demo
 	@$(BIN)/python -m eval judge retrieve answer --limits eval/demo/limits.yml --ship
+
+pictures: $(VENV)/.ready-dev
+	@$(TEST_ENV) $(BIN)/python -m tests.pictures
 
 lint: $(VENV)/.ready-dev
 	@$(BIN)/ruff check .
