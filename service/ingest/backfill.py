@@ -167,8 +167,7 @@ def _passages(
 
 async def _store(batch: Batch, at: Backfill) -> None:
     if batch.new_categories:
-        known = await at.corpus.categories()
-        await at.corpus.put_categories([*known.values(), *batch.new_categories])
+        await at.corpus.add_categories(batch.new_categories)
     await at.corpus.put_topics(batch.topics)
     await at.corpus.put_posts(batch.posts)
     if batch.passages:

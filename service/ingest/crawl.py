@@ -107,7 +107,8 @@ class ForumCrawl:
         return cursor
 
     async def _read_categories(self) -> None:
-        await self.at.corpus.put_categories(await self._forum.categories())
+        read_at = await self.at.corpus.now()
+        await self.at.corpus.put_categories(await self._forum.categories(), read_at=read_at)
         await self.at.corpus.withdraw_private()
 
     async def _read_topics(self, cursor: CrawlCursor) -> CrawlCursor:

@@ -81,7 +81,7 @@ class DatabaseBackfill:
         read_at = await self.at.corpus.now()
         stored: set[TopicId] = set()
         async with self._forum.snapshot() as snapshot:
-            await self.at.corpus.put_categories(await snapshot.categories())
+            await self.at.corpus.put_categories(await snapshot.categories(), read_at=read_at)
             await self.at.corpus.withdraw_private()
             counts = dict(await snapshot.refusals())
             total, done = counts.pop(None, 0), 0

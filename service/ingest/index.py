@@ -107,7 +107,8 @@ async def refresh_topic(topic_id: TopicId, at: Indexer) -> None:
 
 async def refresh_categories(at: Indexer) -> None:
     """Read the public categories again; what is no longer among them leaves the index."""
-    await at.corpus.put_categories(await at.forum.public_categories())
+    read_at = await at.corpus.now()
+    await at.corpus.put_categories(await at.forum.public_categories(), read_at=read_at)
     await at.corpus.withdraw_private()
 
 

@@ -127,8 +127,15 @@ class Corpus(Protocol):
     """The stored index. Every write is one transaction; an older snapshot never overwrites a newer state."""
 
     async def categories(self) -> dict[CategoryId, Category]: ...
-    async def put_categories(self, categories: Sequence[Category]) -> None:
-        """Replace the category table by this list: what is missing from it becomes private."""
+    async def put_categories(self, categories: Sequence[Category], *, read_at: datetime | None = None) -> bool:
+        """Replace the category table by this list: what is missing from it becomes private.
+
+        Nothing is done, False, where a later reading than that of `read_at` is stored, or a category was closed since.
+        """
+        ...
+
+    async def add_categories(self, categories: Sequence[Category]) -> None:
+        """Store those that are not known; of one that is known, nothing changes."""
         ...
 
     async def now(self) -> datetime:

@@ -24,6 +24,16 @@ ON CONFLICT (topic_id) DO UPDATE SET
 WHERE %s::timestamptz IS NULL OR topics.synced_at <= %s
 """
 
+_DATE_CATEGORIES = """
+INSERT INTO category_list AS stored (read_at) VALUES (coalesce(%s, clock_timestamp()))
+ON CONFLICT (only_one) DO UPDATE SET read_at = greatest(stored.read_at, excluded.read_at)
+"""
+
+_ADD_CATEGORY = """
+INSERT INTO categories (category_id, name, slug, parent_id, read_restricted) VALUES (%s, %s, %s, %s, %s)
+ON CONFLICT (category_id) DO NOTHING
+"""
+
 
 class CorpusStore:
     """Matches `service.ingest.ports.Corpus` and `Backfills`."""
@@ -37,17 +47,26 @@ class CorpusStore:
             await cursor.execute("SELECT category_id AS id, name, slug, parent_id, read_restricted FROM categories")
             return {category.id: category async for category in cursor}
 
-    async def put_categories(self, categories: Sequence[Category]) -> None:
-        """Replace the category table by this list: what is missing from it is private from now on."""
+    async def put_categories(self, categories: Sequence[Category], *, read_at: datetime | None = None) -> bool:
+        """Replace the category table by this list: what is missing from it is private from now on.
+
+        Nothing is done, False, where a later reading than that of `read_at` is stored, or a category was closed since.
+        """
         async with transaction(self._pool) as conn:
             await conn.execute("LOCK TABLE categories IN SHARE ROW EXCLUSIVE MODE")
+            newer = await conn.execute("SELECT FROM category_list WHERE read_at > %s", (read_at,))
+            if newer.rowcount:
+                return False
             await conn.execute("DELETE FROM categories")
             async with conn.cursor() as cursor:
-                await cursor.executemany(
-                    "INSERT INTO categories (category_id, name, slug, parent_id, read_restricted)"
-                    " VALUES (%s, %s, %s, %s, %s)",
-                    [(c.id, storable(c.name), storable(c.slug), c.parent_id, c.read_restricted) for c in categories],
-                )
+                await cursor.executemany(_ADD_CATEGORY, [_category_row(one) for one in categories])
+            await conn.execute(_DATE_CATEGORIES, (read_at,))
+        return True
+
+    async def add_categories(self, categories: Sequence[Category]) -> None:
+        """Store those that are not known; of one that is known, nothing changes."""
+        async with transaction(self._pool) as conn, conn.cursor() as cursor:
+            await cursor.executemany(_ADD_CATEGORY, [_category_row(one) for one in categories])
 
     async def topic(self, topic_id: TopicId) -> Topic | None:
         """The topic as it is stored."""
@@ -107,9 +126,11 @@ class CorpusStore:
             await conn.execute("UPDATE topics SET visible = false WHERE topic_id = %s", (topic_id,))
 
     async def close_category(self, category_id: CategoryId) -> None:
-        """Keep the category out of search until the categories are stored anew; its words go with withdraw_private."""
-        async with connection(self._pool) as conn:
+        """Keep the category out of search until the categories are read anew; its words go with withdraw_private."""
+        async with transaction(self._pool) as conn:
+            await conn.execute("LOCK TABLE categories IN SHARE ROW EXCLUSIVE MODE")
             await conn.execute("UPDATE categories SET read_restricted = true WHERE category_id = %s", (category_id,))
+            await conn.execute(_DATE_CATEGORIES, (None,))
 
     async def withdraw_private(self) -> int:
         """Drop the words of every topic that the public doesn't see now; how many posts were dropped."""
@@ -190,6 +211,10 @@ class CorpusStore:
         """Refresh the planner's statistics, which a bulk load leaves behind."""
         async with connection(self._pool) as conn:
             await conn.execute("ANALYZE topics, posts, postings, document_frequencies, embeddings, topic_embeddings")
+
+
+def _category_row(one: Category) -> tuple[object, ...]:
+    return one.id, storable(one.name), storable(one.slug), one.parent_id, one.read_restricted
 
 
 def _topic_row(topic: Topic) -> tuple[object, ...]:

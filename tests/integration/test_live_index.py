@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from service.discourse.listings import PostPage, TopicPage
-from service.domain import PostId, TopicId
+from service.domain import Category, PostId, TopicId
 from service.errors import Misconfigured, Transient
 from service.ingest import index
 from service.ingest.compare import Drift
@@ -86,6 +86,23 @@ async def test_an_old_closing_of_a_category_costs_no_text(at: Life) -> None:
     await at.deliver()
     assert await rows(at.pool, "SELECT post_id, body, read_at FROM posts WHERE topic_id = 10 ORDER BY 1") == before
     await check_agreement(at)
+
+
+async def test_a_reading_that_was_under_way_while_a_category_closed_does_not_open_it(at: Life) -> None:
+    """The forum is slow: the reconciler's reading comes in after the event, and the event's own not at all yet."""
+    listed = await at.reconciler.forum.public_categories()
+    set_restricted(at.forum, 1, value=True)
+    await at.webhooks.drain()
+
+    class Slow:
+        async def public_categories(self) -> list[Category]:
+            at.indexer = replace(at.indexer, forum=Down())  # type: ignore[arg-type]  # any call of it fails
+            await at.deliver(patiently=True)
+            return listed
+
+    slow = replace(at.reconciler.indexer, forum=Slow())  # type: ignore[arg-type]  # no other call is made
+    await index.refresh_categories(slow)
+    assert not {post for post, (_, category) in (await found(at.pool)).items() if category == 1}
 
 
 async def test_a_deletion_that_comes_after_the_recovery_takes_nothing(at: Life) -> None:

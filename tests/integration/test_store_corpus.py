@@ -58,6 +58,36 @@ async def test_categories_are_replaced(corpus: CorpusStore) -> None:
     assert await corpus.categories() == {PUBLIC.id: PUBLIC, child.id: child}
 
 
+async def test_a_list_of_categories_is_not_stored_over_a_later_reading(corpus: CorpusStore) -> None:
+    began = await corpus.now()
+    assert await corpus.put_categories([], read_at=await corpus.now())
+    assert not await corpus.put_categories([PUBLIC], read_at=began)
+    assert await corpus.categories() == {}
+    assert await corpus.put_categories([PUBLIC], read_at=await corpus.now())
+    assert await corpus.categories() == {PUBLIC.id: PUBLIC}
+
+
+async def test_a_reading_that_began_before_a_category_was_closed_does_not_open_it(corpus: CorpusStore) -> None:
+    began = await corpus.now()
+    await corpus.close_category(PUBLIC.id)
+    assert not await corpus.put_categories([PUBLIC], read_at=began)
+    assert (await corpus.categories())[PUBLIC.id].read_restricted
+    assert await corpus.put_categories([PUBLIC], read_at=await corpus.now())
+    assert not (await corpus.categories())[PUBLIC.id].read_restricted
+
+
+async def test_a_category_that_is_not_stored_counts_as_closed_all_the_same(corpus: CorpusStore) -> None:
+    began = await corpus.now()
+    await corpus.close_category(CategoryId(3))
+    assert not await corpus.put_categories([PUBLIC, replace(PUBLIC, id=CategoryId(3))], read_at=began)
+
+
+async def test_categories_are_added_but_none_that_is_known_changes(corpus: CorpusStore) -> None:
+    fresh = replace(PUBLIC, id=CategoryId(3), name="Herbs")
+    await corpus.add_categories([replace(PRIVATE, read_restricted=False), fresh])
+    assert await corpus.categories() == {PUBLIC.id: PUBLIC, PRIVATE.id: PRIVATE, fresh.id: fresh}
+
+
 async def test_a_topic_comes_back_as_it_was_last_put(corpus: CorpusStore) -> None:
     changed = replace(TOPIC, title="Cracks \N{TOMATO}", closed=True, tags=(), category_id=None)
     other = Topic(TopicId(11), "Basil", "basil", PUBLIC.id, "banner", visible=False, archived=True, deleted=True)
