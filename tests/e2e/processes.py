@@ -31,6 +31,7 @@ def environment(settings: Settings, **more: object) -> dict[str, str]:
         "FORUM__API_KEY": KEY,
         "FORUM__TIMEOUT_SECONDS": 30,
         "WEBHOOK__SECRETS": f'["{SECRET}"]',
+        "RECONCILE__REQUESTS_PER_MINUTE": settings.reconcile.requests_per_minute,
         "LOG__FORMAT": "json",
     }
     variables = {f"ARIANE_{name}": str(value) for name, value in {**ours, **worker, **more}.items()}
