@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from service.domain import Embedded, PostId, TextFailure, TruncatedVector
+from service.errors import ArianeError
 from service.ingest.ports import Corpus, EmbeddedPassage, EmbeddingFailure, KeptPassage, PassageEmbedder, TopicPost
 from service.ingest.text import PassageText, digest, passage_texts, whole_digest
 from service.telemetry import EMBEDDED, TRUNCATED, UNEMBEDDABLE, log
@@ -34,6 +35,18 @@ async def embed_posts(posts: Sequence[TopicPost], corpus: Corpus, embedder: Pass
     """
     known = await corpus.digests(embedder.profile, [post.post_id for post in posts])
     return await _embed(posts, known, corpus, embedder)
+
+
+async def embed_under_each(posts: Sequence[TopicPost], corpus: Corpus, embedders: Sequence[PassageEmbedder]) -> None:
+    """Embed what changed under the profile of each; one that fails keeps no other from it, and is raised at the end."""
+    failed: ArianeError | None = None
+    for embedder in embedders:
+        try:
+            await embed_posts(posts, corpus, embedder)
+        except ArianeError as exc:
+            failed = failed or exc
+    if failed is not None:
+        raise failed
 
 
 async def embed_anew(posts: Sequence[TopicPost], corpus: Corpus, embedder: PassageEmbedder) -> int:

@@ -8,7 +8,7 @@ from service.discourse.cooked import plain_text
 from service.domain import Category, InboxId, Post, PostId, PostType, Topic, TopicId
 from service.errors import Transient
 from service.ingest.eligibility import IndexRules, public_part, refusal
-from service.ingest.embed import embed_posts
+from service.ingest.embed import embed_under_each
 from service.ingest.ports import Corpus, ForumReader, Inbox, IndexedPost, PassageEmbedder, TopicPost
 from service.lexer import term_counts
 from service.telemetry import INDEXED
@@ -21,7 +21,7 @@ MAX_TURNS = 3
 
 @dataclass(frozen=True, slots=True)
 class Indexer:
-    """What every function here works with; `others` embed each post too, after `embedder`."""
+    """What every function here works with; `others` embed each post too."""
 
     corpus: Corpus
     forum: ForumReader
@@ -175,9 +175,7 @@ async def _put_all(
     for one in indexed:
         INDEXED.labels(one.refusal or "indexed").inc()
     if stored:
-        texts = embeddable(indexed, topic, category)
-        for embedder in (at.embedder, *at.others):
-            await embed_posts(texts, at.corpus, embedder)
+        await embed_under_each(embeddable(indexed, topic, category), at.corpus, [at.embedder, *at.others])
     return stored
 
 

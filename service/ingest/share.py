@@ -37,6 +37,22 @@ async def embed_part(corpus: Corpus, embedder: PassageEmbedder, claims: Claims) 
     return None if parts else 0
 
 
+async def embed_part_of_each(corpus: Corpus, embedders: Sequence[PassageEmbedder], claims: Claims) -> int:
+    """Embed a part under the profile of each; how many posts, 0 where nothing is left to us.
+
+    One that fails keeps no other from its part, and is raised at the end.
+    """
+    done, failed = 0, None
+    for embedder in embedders:
+        try:
+            done += await embed_part(corpus, embedder, claims) or 0
+        except ArianeError as exc:
+            failed = failed or exc
+    if failed is not None:
+        raise failed
+    return done
+
+
 async def embed_meanwhile(reading: Awaitable[None], corpus: Corpus, embedder: PassageEmbedder, claims: Claims) -> None:
     """Read, and embed what was read while the forum lets us wait; an embedder that is down doesn't end the reading."""
     task = asyncio.ensure_future(reading)

@@ -14,7 +14,7 @@ from service.errors import Misconfigured, Transient
 from service.ingest import index
 from service.ingest.index import Indexer
 from service.ingest.reconcile import reconcile_round
-from service.ingest.share import embed_part
+from service.ingest.share import embed_part_of_each
 from service.jobs import Work
 from service.store.alerts import AlertStore
 from service.store.crawl import CrawlStore
@@ -87,11 +87,8 @@ class Worker:
             log.warning("reconcile_stopped", error=str(exc))
 
     async def embed_pending(self) -> int:
-        at, done = self._services, 0
-        for embedder in at.embedders.configured:
-            # None: whatever is left, a backfill or another worker embeds now.
-            done += await embed_part(at.corpus, embedder, CrawlStore(at.pool)) or 0
-        return done
+        at = self._services
+        return await embed_part_of_each(at.corpus, at.embedders.configured, CrawlStore(at.pool))
 
     async def answer_post(self, inbox_id: InboxId) -> None:
         post = await self._question(inbox_id)

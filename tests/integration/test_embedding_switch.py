@@ -255,20 +255,31 @@ class OnePost:
         return []
 
 
-async def test_a_new_post_gets_a_vector_of_each(
-    corpus: CorpusStore, pool: Pool, old: HashEmbedder, new: HashEmbedder
+@pytest.mark.parametrize("down", [OLD, NEW])
+async def test_a_new_post_gets_a_vector_of_each_and_of_the_others_where_one_is_down(
+    corpus: CorpusStore, pool: Pool, old: HashEmbedder, new: HashEmbedder, down: str
 ) -> None:
     forum = OnePost(post(50, cooked="<p>What is new?</p>", updated_at=later(5)))
     at = Indexer(corpus, forum, InboxStore(pool), old, IndexRules(frozenset(), index_banners=False), [new])
-    new.down = Transient("gone")
+    [ill, well] = [old, new] if down == OLD else [new, old]
+    ill.down = Transient("gone")
     with pytest.raises(Transient):  # its job is tried again
         await refresh_post(PostId(150), at)
     query = "SELECT strategy FROM embeddings JOIN embedding_profiles USING (profile_id) WHERE post_id = 150 ORDER BY 1"
-    assert await rows(pool, query) == [(100,)]
-    new.down = None
+    assert await rows(pool, query) == [(well.profile.strategy,)]
+    ill.down = None
     await refresh_post(PostId(150), at)
     assert await rows(pool, query) == [(100,), (101,)]
-    assert len(old.embedded) == 1
+    assert len(well.embedded) == 1
+
+
+async def test_what_waits_is_embedded_under_the_others_where_one_is_down(
+    corpus: CorpusStore, services: Services, old: HashEmbedder, new: HashEmbedder
+) -> None:
+    old.down = Transient("gone")
+    with pytest.raises(Transient):
+        await work_of(services).embed_pending()
+    assert [(await corpus.census(one.profile)).left_to_embed for one in (old, new)] == [POSTS, 0]
 
 
 async def test_a_switch_to_what_is_not_configured_here_leaves_the_first(
