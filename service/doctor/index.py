@@ -11,7 +11,7 @@ SHOWN = 3
 
 async def index(patient: Patient) -> Finding:
     """There are posts, and nearly all have a vector."""
-    census = await CorpusStore(patient.pool).census(patient.opened_models.embedder.profile)
+    census = await CorpusStore(patient.pool).census((await patient.answering()).profile)
     if not census.indexed:
         return warn("the index is empty", "Fill it: `ariane backfill`; new posts come in by the webhook.")
     covered = census.indexed - census.left_to_embed - census.unembeddable
@@ -26,11 +26,9 @@ async def index(patient: Patient) -> Finding:
 
 async def profile(patient: Patient) -> Finding:
     """The profile that answers is a configured embedder's, and its index is built."""
-    made = patient.opened_models
-    names = [one.profile.name for one in (made.embedder, made.other) if one is not None]
+    wanted = (await patient.answering()).profile.name
     stored = {one.profile.name: one for one in await ProfileStore(patient.pool).list_profiles()}
     active = next((one for one in stored.values() if one.active), None)
-    wanted = active.profile.name if active and active.profile.name in names else names[0]
     activate = f"Run `ariane profiles activate {wanted}` once its vectors are complete."
     if active is None and wanted not in stored:
         return ok(f"{wanted} has no vector yet")
@@ -47,7 +45,7 @@ async def profile(patient: Patient) -> Finding:
 
 async def quarantine(patient: Patient) -> Finding:
     """The model fails on no post."""
-    store, wanted = QuarantineStore(patient.pool), patient.opened_models.embedder.profile
+    store, wanted = QuarantineStore(patient.pool), (await patient.answering()).profile
     count = await store.count(wanted)
     if not count:
         return ok("the model fails on no post")

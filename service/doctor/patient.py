@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from service.errors import ArianeError
+from service.inference.proved import Embedder
 from service.settings import Settings
+from service.store.flags import FlagStore
 from service.store.pool import Pool, open_pool
 from service.wiring.database import open_database
+from service.wiring.embedders import Embedders
 from service.wiring.models import UnprovedModels, unproved_models
 
 WAIT_SECONDS = 4
@@ -41,6 +44,12 @@ class Patient:
         if isinstance(self.models, ArianeError):
             raise self.models
         return self.models
+
+    async def answering(self) -> Embedder:
+        """The embedder whose vectors answer now; raises what keeps that from being told."""
+        made = self.opened_models
+        configured = [one for one in (made.embedder, made.other) if one is not None]
+        return await Embedders(configured, FlagStore(self.pool)).answering()
 
 
 def utc_now() -> datetime:

@@ -11,8 +11,8 @@ RECORD = "Record them while you trust the server: `ariane profiles references`, 
 
 
 async def embedder_proof(patient: Patient) -> Finding:
-    """The embedder reproduces the stored reference vectors; read only."""
-    embedder = patient.opened_models.embedder
+    """The embedder that answers reproduces the stored reference vectors; read only."""
+    embedder = await patient.answering()
     stored = ReferenceStore(patient.pool)
     verdict = await examine(embedder, stored)
     if verdict.proof is not Proof.NO_REFERENCES:

@@ -31,7 +31,7 @@ def index_gauges(services: Services, *, clock: Callable[[], float] = monotonic) 
         if clock() < due:
             return
         due = clock() + INDEX_SECONDS
-        census = await services.corpus.census(services.embedder.profile)
+        census = await services.corpus.census((await services.embedders.answering()).profile)
         INDEX_TOPICS.set(census.topics)
         counts = {
             IndexState.EMBEDDED: census.indexed - census.left_to_embed - census.unembeddable,

@@ -174,6 +174,23 @@ async def test_the_active_profile_is_the_embedders(
     assert "ariane profiles activate toy/100.2" in made.mend
 
 
+async def test_what_is_examined_is_what_answers(
+    patient: Patient, pool: Pool, corpus: CorpusStore, embedder: HashEmbedder
+) -> None:
+    other = HashEmbedder(replace(PROFILE, version=2))
+    two = replace(patient, models=UnprovedModels(embedder, FakeReranker(), other=other))
+    await embed_part(corpus, other, Unshared())
+    assert told(await index.profile(two)) == (Status.OK, f"{NAME} has no vector yet")
+    assert (await index.index(two)).status is Status.WARN
+    await ProfileStore(pool).activate("toy/100.2")
+    assert told(await index.profile(two)) == (Status.OK, "toy/100.2 is active, searched exact")
+    assert (await index.index(two)).status is Status.OK
+    await prove(other, ReferenceStore(pool))
+    assert (await proofs.embedder_proof(two)).status is Status.OK
+    other.model = "else"
+    assert (await proofs.embedder_proof(two)).status is Status.FAIL
+
+
 async def test_the_embedders_proof(patient: Patient, pool: Pool, corpus: CorpusStore, embedder: HashEmbedder) -> None:
     assert told(await proofs.embedder_proof(patient)) == (Status.WARN, "no vector is stored yet")
     await prove(embedder, ReferenceStore(pool))
