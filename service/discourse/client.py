@@ -13,8 +13,8 @@ from service.discourse.categories import read_categories
 from service.discourse.members import groups_from_json
 from service.discourse.names import folded_name
 from service.discourse.own_reply import created, own_reply_to
-from service.discourse.shapes import fields_of, post_from_json, topic_from_json
-from service.discourse.thread import newest_after, whole_thread
+from service.discourse.shapes import fields_of
+from service.discourse.thread import asked_post, asked_topic, newest_after, whole_thread
 from service.domain import Category, Post, PostId, Thread, Topic, TopicId
 from service.errors import Rejected, Transient, Unsure
 from service.remote import Params, Refused
@@ -77,13 +77,13 @@ class DiscourseClient:
     async def public_post(self, post_id: PostId) -> Post | None:
         """The post as the public sees it; without category and archetype, which its topic has."""
         value = await self._calls.public(f"posts/{post_id}.json")
-        return None if value is None else post_from_json(value)
+        return None if value is None else asked_post(value, post_id)
 
     @_reading
     async def own_post(self, post_id: PostId) -> Post | None:
         """The post as the bot's own account sees it."""
         value = await self._own(f"posts/{post_id}.json")
-        return None if value is None else post_from_json(value)
+        return None if value is None else asked_post(value, post_id)
 
     @_reading
     async def own_text(self, post_id: PostId) -> str | None:
@@ -102,12 +102,12 @@ class DiscourseClient:
     @_reading
     async def own_topic(self, topic_id: TopicId) -> Topic | None:
         value = await self._own(f"t/{topic_id}.json")
-        return None if value is None else topic_from_json(value)
+        return None if value is None else asked_topic(value, topic_id)
 
     @_reading
     async def public_topic(self, topic_id: TopicId) -> Topic | None:
         value = await self._calls.public(f"t/{topic_id}.json")
-        return None if value is None else topic_from_json(value)
+        return None if value is None else asked_topic(value, topic_id)
 
     @_reading
     async def public_thread(self, topic_id: TopicId) -> Thread | None:

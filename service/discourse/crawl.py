@@ -14,7 +14,8 @@ from service.discourse.listings import (
     post_page_from_json,
     topic_page_from_json,
 )
-from service.discourse.shapes import Fields, fields_of, readable_posts_of, stream_of, topic_from_json
+from service.discourse.shapes import Fields, fields_of, readable_posts_of, stream_of
+from service.discourse.thread import asked_topic
 from service.domain import Category, Post, PostId, Topic, TopicId
 from service.errors import Misconfigured, Rejected, Transient
 from service.remote import Params, Refused
@@ -88,9 +89,7 @@ class ForumCrawler:
             value = await self._get(f"t/{topic_id}.json", None)
             if value is None:
                 return None
-            topic = topic_from_json(value)
-            if topic.id != topic_id:
-                raise Rejected(f"topic: asked for {topic_id}, got {topic.id}")
+            topic = asked_topic(value, topic_id)
             posts, faults = readable_posts_of(value, topic)
             return WholeTopic(topic, posts, faults, stream_of(value))
 

@@ -159,6 +159,23 @@ async def test_one_unreadable_post_costs_only_itself(client: DiscourseClient, fo
     assert thread.ids == {100, 101}  # the public sees it: what is stored of it stays
 
 
+async def test_an_answer_about_something_else_is_none(client: DiscourseClient, forum: FakeForum) -> None:
+    """A cache that mixes up its pages: all posts of the topic asked for would else seem to have gone."""
+    forum.add_topic(11)
+    forum.add_post(200, 11)
+    other_topic, other_post = forum._read(["t", "11"], {}), forum._read(["posts", "200"], {})
+    for read, other in (
+        (lambda: client.public_thread(TopicId(10)), other_topic),
+        (lambda: client.public_topic(TopicId(10)), other_topic),
+        (lambda: client.own_topic(TopicId(10)), other_topic),
+        (lambda: client.public_post(PostId(100)), other_post),
+        (lambda: client.own_post(PostId(100)), other_post),
+    ):
+        forum.faults.append(other)
+        with pytest.raises(Transient, match="asked for"):
+            await read()
+
+
 async def test_categories_at_once_or_in_pages(client: DiscourseClient, forum: FakeForum) -> None:
     at_once = await client.public_categories()
     assert [(one.id, one.parent_id, one.read_restricted) for one in at_once] == [
