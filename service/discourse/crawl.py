@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class ForumCrawler:
-    """Matches `service.ingest.crawl.CrawledForum`; `as_bot` reads with the bot's key, else as anyone may.
+    """Matches `service.ingest.crawled_forum.CrawledForum`; `as_bot` reads with the bot's key, else as anyone may.
 
     Its calls must keep to the same budget and make one attempt each, else their retries would go around it.
     """

@@ -3,13 +3,14 @@
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from service.discourse.listings import ListedTopic, PostPage, TopicPage, WholeTopic
+from service.discourse.listings import ListedTopic, PostPage
 from service.domain import Category, CategoryId, Post, PostId, Topic, TopicId
 from service.errors import Rejected, Transient
 from service.ingest.backfill import Backfill, embed_rest
 from service.ingest.crawl_ports import CrawlCursor, Crawls, Stage
+from service.ingest.crawled_forum import CrawledForum
 from service.ingest.put_read import put_posts_read, put_topics_read
 from service.ingest.share import embed_meanwhile
 from service.telemetry import log
@@ -29,17 +30,6 @@ MAX_WALKS = 10
 
 
 T = TypeVar("T")
-
-
-class CrawledForum(Protocol):
-    """A forum read within a budget, waiting where it asks for it; raises Transient or Misconfigured after long."""
-
-    async def categories(self) -> list[Category]: ...
-    async def topic_page(self, page: int) -> TopicPage: ...
-    async def newest_post(self) -> PostId | None: ...
-    async def post_page(self, before: PostId | None) -> PostPage: ...
-    async def topic(self, topic_id: TopicId) -> WholeTopic | None: ...
-    async def posts_of(self, topic: Topic, post_ids: Sequence[PostId]) -> tuple[list[Post], list[Rejected]]: ...
 
 
 @dataclass(slots=True)
@@ -178,14 +168,12 @@ class ForumCrawl:
     async def _fill_gaps(self) -> None:
         """Read the topics that lack posts: the hidden, those of other types, and what was skipped."""
         topics = await self._crawls.incomplete(self._source)
-        for done, topic_id in enumerate(topics):
-            self.at.progress("incomplete topics", done, len(topics))
+        for done, topic_id in enumerate(topics, 1):
             if await self._given(self._read_topic(topic_id, whole=True)):
                 await self._crawls.complete(self._source, topic_id)
             else:
                 self.left_out.unread_topics += 1
-        if topics:
-            self.at.progress("incomplete topics", len(topics), len(topics))
+            self.at.progress("incomplete topics", done, len(topics))
 
     async def _given(self, read: Awaitable[T]) -> T | None:
         """What it gives, None where the forum can't: a single topic would else end every crawl at its place.

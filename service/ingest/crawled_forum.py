@@ -1,0 +1,19 @@
+"""The forum as a crawl reads it, as a Protocol; `service.discourse.crawl` matches it structurally."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from service.discourse.listings import PostPage, TopicPage, WholeTopic
+from service.domain import Category, Post, PostId, Topic, TopicId
+from service.errors import Rejected
+
+
+class CrawledForum(Protocol):
+    """A forum read within a budget, waiting where it asks for it; raises Transient or Misconfigured after long."""
+
+    async def categories(self) -> list[Category]: ...
+    async def topic_page(self, page: int) -> TopicPage: ...
+    async def newest_post(self) -> PostId | None: ...
+    async def post_page(self, before: PostId | None) -> PostPage: ...
+    async def topic(self, topic_id: TopicId) -> WholeTopic | None: ...
+    async def posts_of(self, topic: Topic, post_ids: Sequence[PostId]) -> tuple[list[Post], list[Rejected]]: ...
