@@ -14,8 +14,8 @@ and `test_database_faults.py` ask real questions under each of these faults and 
 
 - No question is lost: it is answered in spite of the fault, or stays in the queue and is answered after its end. One
   that waited more than `limits.late_minutes` (10 by default) gets the list of its sources, for which no language model
-  is asked; where somebody else has written in its topic since, nothing (`skipped: answered_by_people`). What the gate
-  declines and help are said all the same.
+  is asked; where somebody else has written in its topic since, nothing (`skipped: answered_by_people`). An answer that
+  was ready in time stays what it is, and what the gate declines and help are said all the same.
 - None is answered twice, whatever was said or not said of the first time.
 - None is answered with more confidence than with every part at work: without the reranker the zone is weak at best.
 - No answer is kept for a later question, so a poor one is never taken for a good one.
