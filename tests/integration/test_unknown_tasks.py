@@ -9,9 +9,10 @@ from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
 import service.worker
+from service.errors import Transient
 from service.jobs.tasks import build_queue
 from service.store import queue as guard
-from service.store.pool import Pool, transaction
+from service.store.pool import Connection, Pool, transaction
 from service.worker.loop import UNKNOWN_GIVE_UP_SECONDS
 from tests.integration.queue_kit import FAST, RecordedWork, add, answer, index, statuses, until, working
 from tests.integration.store_data import rows
@@ -149,3 +150,24 @@ async def test_one_whose_worker_died_is_left_by_the_next_one(pool: Pool) -> None
     async with working(pool, RecordedWork(), FAST):
         await until(lambda: counted("retried") == before + 1)
     assert (await job(pool, job_id))[0] == "todo"
+
+
+async def test_one_that_could_not_be_left_is_taken_back_and_left_then(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, real = counted("retried"), guard.leave
+    failed: list[int] = []
+
+    async def leave_later(connection: Connection, job_id: int, **bounds: Any) -> bool:
+        if not failed:
+            failed.append(job_id)
+            raise Transient("the database is away")
+        return await real(connection, job_id, **bounds)
+
+    monkeypatch.setattr(guard, "leave", leave_later)
+    job_id = await defer_new(pool)
+    with capture_logs() as logs:
+        async with working(pool, RecordedWork()):
+            await until(lambda: counted("retried") == before + 1)
+    assert (await job(pool, job_id))[:2] == ("todo", 1)  # the sweep counts a try
+    assert {"job_end_not_stored", "job_rescued", "job_task_unknown"} <= {line["event"] for line in logs}
