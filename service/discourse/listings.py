@@ -8,6 +8,9 @@ from service.discourse.shapes import Fields, fields_of, id_of, post_from_json, t
 from service.domain import Post, PostId, Topic, TopicId
 from service.errors import Rejected
 
+MAX_NUMBER = 2**31 - 1
+"""Largest number of a post in its topic that Discourse can store."""
+
 T = TypeVar("T")
 
 
@@ -59,7 +62,7 @@ def post_page_from_json(value: object) -> PostPage:
     """Raises Rejected(400) for what is no list of posts at all."""
     entries = _entries(fields_of(value, "posts"), "latest_posts", "posts")
     posts, faults = _readable(entries, post_from_json)
-    ids = [PostId(entry["id"]) for entry in entries if isinstance(entry, dict) and type(entry.get("id")) is int]
+    ids, _ = _readable(entries, lambda entry: PostId(id_of(fields_of(entry, "post"), "id", "post")))
     return PostPage(posts, faults, min(ids, default=None), max(ids, default=None))
 
 
@@ -75,7 +78,7 @@ def latest_active(value: object) -> TopicId | None:
 def _listed(entry: object) -> ListedTopic:
     topic = topic_from_json(entry)
     last = fields_of(entry, "topic").get("highest_post_number")
-    return ListedTopic(topic, last if type(last) is int and last > 0 else 1)
+    return ListedTopic(topic, last if type(last) is int and 0 < last <= MAX_NUMBER else 1)
 
 
 def _entries(fields: Fields, key: str, what: str) -> list[object]:

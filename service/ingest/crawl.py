@@ -176,10 +176,7 @@ class ForumCrawl:
             self.at.progress("incomplete topics", done, len(topics))
 
     async def _given(self, read: Awaitable[T]) -> T | None:
-        """What it gives, None where the forum can't: a single topic would else end every crawl at its place.
-
-        Raises where it fails for the MAX_FAILURES-th time in a row, or the forum asks to be left alone for long.
-        """
+        """What it gives, None where the forum can't: a single topic would else end every crawl at its place."""
         try:
             given = await read
         except Transient as exc:

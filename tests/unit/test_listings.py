@@ -39,6 +39,14 @@ def test_the_lowest_id_counts_whether_or_not_its_post_can_be_read() -> None:
     assert (page.lowest, len(page.posts)) == (1001, 1)
 
 
+@pytest.mark.parametrize("number", [-1, 0, 2**63, 10**30])
+def test_a_number_that_no_database_holds_is_no_id_and_no_count(number: int) -> None:
+    page = post_page_from_json({"latest_posts": [post_json(3), post_json(2, id=number)]})
+    assert (page.lowest, page.highest, len(page.faults)) == (1003, 1003, 1)
+    listed = topic_page_from_json(topics(topic_json(highest_post_number=number)))
+    assert [one.last_number for one in listed.topics] == [1]
+
+
 def test_a_page_may_be_empty() -> None:
     page = post_page_from_json({"latest_posts": []})
     assert (page.posts, page.lowest, page.highest) == ([], None, None)
@@ -71,6 +79,8 @@ def test_any_entries_make_a_page(entries: list[object]) -> None:
     posts, listed = post_page_from_json({"latest_posts": entries}), topic_page_from_json(topics(*entries))
     assert len(posts.posts) + len(posts.faults) == len(entries)
     assert len(listed.topics) + len(listed.faults) == len(entries)
+    assert all(0 < one < 2**63 for one in (posts.lowest, posts.highest) if one is not None)
+    assert all(0 < one.last_number < 2**31 for one in listed.topics)
 
 
 class Time:
