@@ -81,9 +81,9 @@ def _difference(post: Post, stored: Stored, rules: IndexRules, embedder: Passage
         return None
     if topic is None or topic.deleted or not topic.title:
         return Difference(Drift.TOPIC_MISSING, post.topic_id)
-    if post.topic_title not in ("", topic.title) or post.category_id != topic.category_id:
+    if post.topic_title not in ("", topic.title) or post.category_id not in (None, topic.category_id):
         return Difference(Drift.TOPIC_CHANGED, post.topic_id)
-    category, known = stored.categories.get(post.category_id or CategoryId(0)), stored.posts.get(post.id)
+    category, known = stored.categories.get(topic.category_id or CategoryId(0)), stored.posts.get(post.id)
     wanted = prepare(post, topic, category, rules)
     if known is None or known.refusal is not None:
         kind = None if wanted.refusal else Drift.POST_MISSING

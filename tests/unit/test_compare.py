@@ -41,6 +41,7 @@ def test_no_difference() -> None:
     assert kinds([LISTED], stored(stored_post())) == []
     assert kinds([LISTED], stored(replace(stored_post(), digest=None))) == []  # not embedded yet
     assert kinds([], stored(), expected=()) == []
+    assert kinds([replace(LISTED, category_id=None, topic_title="")], stored(stored_post())) == []  # it doesn't say
 
 
 @pytest.mark.parametrize(
