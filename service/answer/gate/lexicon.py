@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 
 LEAST_CHARS = 5
 """Shorter words have too many neighbours to be told apart."""
@@ -19,23 +18,32 @@ _PIECE = re.compile(r"[a-z]+")
 
 @dataclass(frozen=True)
 class Lexicon:
-    """`targets`: beginnings of words that patterns name; `known`: words that are right as they are."""
+    """`targets`: beginnings of words that patterns name, `heads` theirs; `known`: words that are right as they are."""
 
     targets: frozenset[str]
+    heads: frozenset[str]
     known: frozenset[str]
     neighbours: dict[str, tuple[str, ...]]
     scrambled: dict[str, str]
 
     def mended(self, words: Sequence[str]) -> list[str]:
         """The words with broken ones joined, glued ones parted, and misspelt ones put right."""
-        broken = {at for at, (a, b) in enumerate(pairwise(words)) if a + b in self.targets and self._is_broken(a, b)}
+        heads, known = self.heads, self.known
+        broken = {at for at, word in enumerate(words[:-1]) if word in heads and self._is_broken(word, words[at + 1])}
         if broken:
             words = "".join(word if at in broken else f"{word} " for at, word in enumerate(words)).split()
-        return [right for word in words for right in _mend(self, word)]
+        mended: list[str] = []
+        for word in words:
+            if word in known:
+                mended.append(word)
+            else:
+                mended += _mend(self, word)
+        return mended
 
     def _is_broken(self, first: str, second: str) -> bool:
+        whole = first + second
         one_is_unknown = first not in self.known or second not in self.known
-        return one_is_unknown and min(len(first), len(second)) > 1 and len(first + second) > LEAST_CHARS
+        return whole in self.targets and one_is_unknown and len(second) > 1 and len(whole) > LEAST_CHARS
 
     __hash__ = object.__hash__
     __eq__ = object.__eq__
@@ -51,7 +59,8 @@ def lexicon(patterns: Iterable[str], examples: Iterable[str]) -> Lexicon:
             neighbours[shorter] = (*neighbours.get(shorter, ()), target)
     words = {word for example in examples for word in example.split()}
     scrambled = {_letters(target): target for target in sorted(targets)}
-    return Lexicon(targets, frozenset(words | pieces), neighbours, scrambled)
+    heads = frozenset(target[:end] for target in targets for end in range(2, len(target)))
+    return Lexicon(targets, heads, frozenset(words | pieces), neighbours, scrambled)
 
 
 def _letters(word: str) -> str:
@@ -79,7 +88,9 @@ def _mend(known: Lexicon, word: str) -> tuple[str, ...]:
 def _respelt(known: Lexicon, word: str) -> str | None:
     if scrambled := known.scrambled.get(_letters(word)):
         return scrambled
-    near = {target for shorter in _shortened(word) for target in known.neighbours.get(shorter, ())}
+    near = {
+        target for shorter in _shortened(word) if shorter in known.neighbours for target in known.neighbours[shorter]
+    }
     return max(
         (target for target in near if _one_slip(word, target)), key=lambda target: (len(target), target), default=None
     )
@@ -110,12 +121,10 @@ def _parted(known: Lexicon, word: str) -> tuple[str, ...]:
     best: list[tuple[str, ...] | None] = [()] + [None] * len(word)
     for end in range(2, len(word) + 1):
         for start in range(max(0, end - 18), end - 1):
-            before, piece = best[start], word[start:end]
-            if (
-                before is not None
-                and piece in known.known
-                and (best[end] is None or len(before) + 1 < len(best[end] or ()))
-            ):
-                best[end] = (*before, piece)
+            before = best[start]
+            if before is None or word[start:end] not in known.known:
+                continue
+            if best[end] is None or len(before) + 1 < len(best[end] or ()):
+                best[end] = (*before, word[start:end])
     parts = best[-1]
     return parts if parts and any(part in known.targets for part in parts) else ()

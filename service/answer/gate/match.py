@@ -55,7 +55,7 @@ def _readings(gate: Gate, text: str) -> list[str]:
     """The ways to read a text: its own words, and what is hidden in it."""
     readings: dict[str, None] = {}
     for said in (_own_words(gate, text), *map(read_words, hidden_texts(text))):
-        words = (said if gate.fillers is None else gate.fillers.sub("", said)).split()
+        words = (said if gate.fillers is None else gate.fillers.sub(b"", said.encode()).decode()).split()
         readings[" ".join(gate.lexicon.mended(words))] = None
     return list(readings)
 
@@ -83,13 +83,14 @@ def _first(gate: Gate, words: str) -> Decline | None:
 
 def _spans(intent: CompiledIntent, words: str) -> Iterator[tuple[int, int]]:
     """Where the intent's verb stands near its object, from the first of them to the last."""
-    if intent.object is not None and intent.object.search(words) is None:
+    text = words.encode()  # ASCII: places are the same, and re2 is spared counting them
+    if intent.object is not None and intent.object.search(text) is None:
         return
-    verbs = [found.span() for found in intent.verb.finditer(words)]
+    verbs = [found.span() for found in intent.verb.finditer(text)]
     if intent.object is None or not verbs:
         yield from verbs
         return
-    objects = [found.span() for found in intent.object.finditer(words)]
+    objects = [found.span() for found in intent.object.finditer(text)]
     near = (
         (min(verb[0], object_[0]), max(verb[1], object_[1]))
         for verb in verbs

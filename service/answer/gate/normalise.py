@@ -1,6 +1,5 @@
 """Undoes what hides words from a reader of text: one plain form for whatever Unicode, leetspeak or spacing was used."""
 
-import base64
 import binascii
 import re
 import string
@@ -37,22 +36,25 @@ _LOOKALIKES = str.maketrans(
     }
 )
 
+_CONTROLS = (*range(9), *range(14, 32), 127)
 _TYPOGRAPHY = {
     **{code: base for code in range(0xC0, 0x250) if (base := normalize("NFKD", chr(code))[0]).isascii()},
-    **dict.fromkeys((*range(9), *range(14, 32), 127)),  # control characters
+    **dict.fromkeys(_CONTROLS),
     **{ord(mark): "'" for mark in "’‘ʼ´`＇"},
     **{ord(mark): '"' for mark in "“”„«»"},
     **{ord(mark): "-" for mark in "–—‐‑•·"},
     **{ord("…"): "...", ord("œ"): "oe", ord("Œ"): "oe", ord("æ"): "ae", ord("Æ"): "ae", 0xA0: " ", 0x202F: " "},
 }
 """What ordinary French and English are written with: most texts are ASCII after it, and need no more."""
-_MARKS = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
-_SYMBOL_LETTER = re.compile(r"[@$!|€][a-z0-9]|[a-z0-9][$€]")
+_ASCII_TYPOGRAPHY, _ASCII_CONTROLS = bytes.maketrans(b"`", b"'"), bytes(_CONTROLS)
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+_MARKS = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
+_SYMBOL, _SYMBOL_LETTER = re.compile(r"[@$!|€]"), re.compile(r"[@$!|€][a-z0-9]")
 _SYMBOL_LEET = str.maketrans("@$!|€", "asiie")
 _DIGIT_LEET = str.maketrans("0134578", "oieastb")
 
 _URL = re.compile(r"(?:https?://|www\.)\S+")
-_UNDERSCORE = re.compile(r"(?<=[a-z0-9])_+(?=[a-z0-9])")
+_UNDERSCORE = re.compile(r"_(?<=[a-z0-9]_)_*(?=[a-z0-9])")
 _MAIL = re.compile(r"\b[a-z0-9_.+-]{1,64}@[a-z0-9-]{1,63}\.[a-z0-9.-]{1,63}\b")
 _SYMBOL_WORD = re.compile(
     r"(?<![a-z0-9@$!|€])(?:[@$!|€]?[a-z0-9]+(?:[@$!|€]+[a-z0-9]+)+|[$!|€][a-z0-9]{2,}|[a-z][a-z0-9]+[$€])(?![a-z0-9])"
@@ -60,21 +62,37 @@ _SYMBOL_WORD = re.compile(
 _NOT_LEET = re.compile(
     r"[a-z]{4,}[0-9]{2,}|[0-9]{2,}[a-z]+|1st|2nd|3rd|[04-9]th|[0-9](?:px|mm|cm|km|kg|mg|ml|gb|mb|kb|ms|fps|eme|er)"
 )
-_STOP = re.compile(r"[.!?]+(?=[\s\"')\]]|$)|\n\s*\n|[{}\[\]<>]")
+_STOP = re.compile(r"[.!?][.!?]*(?=[\s\"')\]]|$)")
+_BLANK_LINE = re.compile(r"\n\s*\n")
+_LETTERS = string.ascii_lowercase + string.digits
 _WORDS_ONLY = bytes(
-    char if chr(char) in string.ascii_lowercase + string.digits else ord("." if char == 1 else " ")
-    for char in range(256)
+    char if chr(char) in _LETTERS else ord("." if chr(char) in "\x01{}[]<>" else " ") for char in range(256)
 )
+_APART = bytes(ord("a" if chr(char) in _LETTERS else " ") for char in range(256))
+_SAYS = "".join(map(chr, range(128, 256))) + string.ascii_letters + string.digits + "@$|"
+_ABOUT_WORDS = bytes(
+    char if chr(char) in _SAYS else ord("." if chr(char) in ".!?\n{}[]<>" else " ") for char in range(256)
+)
+_MAIL_CHARS = len(" mailaddress ")
+_DIGIT = re.compile("[0-9]")
 _SPACED = re.compile(
     r"(?<![a-z0-9'])[a-z0-9](?: [a-z0-9](?![a-z0-9])){3,}"
     r"|(?<![a-z0-9'])[a-z0-9](?:([-._*/·•,|~+])[a-z0-9](?![a-z0-9]))(?:\1[a-z0-9](?![a-z0-9]))+"
 )
 _SET_APART = re.compile(r"(?:(?<=  )|(?<![^\n]))[a-z0-9](?: [a-z0-9])+(?=  |\s*(?:\n|$))")
-_LEAST_SET_APART = 4
+_LEAST_SPACED, _LEAST_SET_APART = 3, 2
+"""Letters in a row that the patterns above want, the first of them where they match."""
 _LONG_RUN = re.compile(r"([a-z])\1{2,}")
+_RUNS = tuple(3 * letter for letter in string.ascii_lowercase)
 
 _TAGS = re.compile("[\U000e0020-\U000e007e]+")
-_BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,8000}={0,2}(?![A-Za-z0-9+/_=-])")
+_LEAST_BASE64 = 16
+_ENCODING = bytes(
+    char if chr(char) in f"{string.ascii_letters}{string.digits}+/_-=" else ord(" ") for char in range(256)
+)
+_NO_TEXT = bytes(char for char in range(32) if chr(char) not in string.printable)
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")
+_BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{_LEAST_BASE64},8000}}={{0,2}}(?![A-Za-z0-9+/_=-])")
 
 
 def read_words(text: str) -> str:
@@ -90,11 +108,19 @@ def read_words(text: str) -> str:
 def _enough(wanted: int, part: Callable[[int], str]) -> str:
     """The words of a part of a long text: of more of it where characters that say nothing fill what was read."""
     words = ""
-    for chars in (wanted + wanted // 4, 3 * wanted, MOST_CHARS):
-        words = normalise(part(chars))
+    for chars in (wanted + wanted // 4, wanted + wanted // 2, 2 * wanted, 3 * wanted, MOST_CHARS):
+        read = part(chars)
+        if chars == MOST_CHARS or _at_most(read) >= wanted:
+            words = normalise(read)
         if len(words) >= wanted:
             break
     return words
+
+
+def _at_most(text: str) -> int:
+    """About the most characters that the words of a text may have: soon told."""
+    words = text.encode("utf-8", "replace").translate(_ABOUT_WORDS).replace(b".", b" . ").split()
+    return len(b" ".join(words)) + _MAIL_CHARS * text.count("@")
 
 
 def normalise(text: str) -> str:
@@ -103,34 +129,71 @@ def normalise(text: str) -> str:
     Invisible characters, accents, case, width, look-alike letters, leetspeak and letters set apart are undone; an
     address is "url". Total and idempotent, in time linear in the text.
     """
-    text = text.translate(_TYPOGRAPHY)
-    text = text.lower() if text.isascii() else _latin(text)
-    text = _UNDERSCORE.sub("", _URL.sub(" url ", text))
+    text = _latin(text)
+    # What most texts don't hold is looked for before its pattern is: the gate reads every question.
+    if "://" in text or "www." in text:
+        text = _URL.sub(" url ", text)
+    if "_" in text:
+        text = _UNDERSCORE.sub("", text)
     if "@" in text:
         text = _MAIL.sub(" mailaddress ", text)
-    text = _SPACED.sub(_joined, text)
-    if "  " in text:
+    if _stands_apart(text, _SPACED, _LEAST_SPACED):
+        text = _SPACED.sub(_joined, text)
+    if "  " in text and _stands_apart(text, _SET_APART, _LEAST_SET_APART):
         text = _SET_APART.sub(_joined, text)
-    if _SYMBOL_LETTER.search(text):
-        text = _SYMBOL_WORD.sub(lambda word: word[0].translate(_SYMBOL_LEET), text)
-    plain = _STOP.sub(" \x01 ", text).encode("ascii", "replace").translate(_WORDS_ONLY).decode("ascii")
+    if _SYMBOL_LETTER.search(text) or "$" in text or "€" in text:
+        text = _without_symbols(text)
+    text = _BLANK_LINE.sub(" \x01 ", _STOP.sub(" \x01 ", text))
+    plain = text.encode("ascii", "replace").translate(_WORDS_ONLY).replace(b".", b" . ").decode("ascii")
     return _settled(plain.split())
 
 
 def _latin(text: str) -> str:
     """A text in small Latin letters without accents, whatever letters it was written in."""
-    text = normalize("NFKD", strip_invisible(text)[0].casefold())
-    return _MARKS.sub("", text).casefold().translate(_LOOKALIKES)
+    if not text.isascii():
+        text = _BEYOND_ASCII.sub(lambda run: run[0].translate(_TYPOGRAPHY), text)
+    if text.isascii():
+        return text.encode().translate(_ASCII_TYPOGRAPHY, _ASCII_CONTROLS).decode().lower()
+    text = normalize("NFKD", strip_invisible(text.translate(_TYPOGRAPHY))[0].casefold())
+    return _BEYOND_ASCII.sub(lambda run: run[0].translate(_LOOKALIKES), _MARKS.sub("", text).casefold())
+
+
+def _stands_apart(text: str, pattern: re.Pattern[str], letters: int) -> bool:
+    """Whether the pattern matches where so many letters or digits in a row stand apart by one character."""
+    shown, row = f" {text} ".encode("ascii", "replace").translate(_APART), letters * b" a" + b" "
+    at = shown.find(row)
+    while at >= 0:
+        if pattern.match(text, at):
+            return True
+        at = shown.find(row, at + 1)
+    return False
+
+
+def _without_symbols(text: str) -> str:
+    """The text with the symbols that stand for letters as those letters: only words that hold any are looked at."""
+    kept: list[str] = []
+    done = 0
+    for symbol in _SYMBOL.finditer(text):
+        if (at := symbol.start()) >= done:
+            start = max(text.rfind(" ", done, at), text.rfind("\n", done, at)) + 1 or done
+            end = min(place for place in (text.find(" ", at), text.find("\n", at), len(text)) if place >= 0)
+            kept += text[done:start], _SYMBOL_WORD.sub(lambda word: word[0].translate(_SYMBOL_LEET), text[start:end])
+            done = end
+    return "".join((*kept, text[done:]))
 
 
 def _settled(words: list[str]) -> str:
     """Words with what earlier steps may have set free put right: letters set apart, digits as letters, long runs."""
-    if sum(len(word) == 1 for word in words) >= _LEAST_SET_APART:
-        words = _SPACED.sub(_joined, " ".join(words)).split()
-    words = [word if word.isalpha() or word.isdigit() else _read_digits(word) for word in words]
-    ended = ["."]
-    ended += [word for before, word in zip([".", *words], words, strict=False) if word != "." or before != "."]
-    return _LONG_RUN.sub(r"\1\1", " ".join(ended)).strip(" .")
+    text = " ".join(words)
+    if _stands_apart(text, _SPACED, _LEAST_SPACED):
+        text = _SPACED.sub(_joined, text)
+    if _DIGIT.search(text):
+        text = " ".join([word if word.isalpha() or word == "." else _read_digits(word) for word in text.split()])
+    while " . . " in text:
+        text = text.replace(" . . ", " . ")
+    if any(run in text for run in _RUNS):
+        text = _LONG_RUN.sub(r"\1\1", text)
+    return text.strip(" .")
 
 
 def _joined(run: re.Match[str]) -> str:
@@ -138,7 +201,7 @@ def _joined(run: re.Match[str]) -> str:
 
 
 def _read_digits(word: str) -> str:
-    if sum(map(str.isalpha, word)) < 2 or _NOT_LEET.fullmatch(word):
+    if word.isdigit() or sum(map(str.isalpha, word)) < 2 or _NOT_LEET.fullmatch(word):
         return word
     return word.translate(_DIGIT_LEET)
 
@@ -147,17 +210,21 @@ def hidden_texts(text: str) -> tuple[str, ...]:
     """What a text holds in tag characters or in base64, decoded; only what reads as text, MAX_HIDDEN at most."""
     if len(text) > 2 * HEAD_CHARS:
         text = f"{text[: 2 * HEAD_CHARS - TAIL_CHARS]} {text[-TAIL_CHARS:]}"
-    found = ["".join(chr(ord(char) - 0xE0000) for char in run) for run in _TAGS.findall(text)]
-    found += [decoded for run in _BASE64.findall(text) if (decoded := _decoded(run))]
+    tagged = [] if text.isascii() else _TAGS.findall(text)
+    found = ["".join(chr(ord(char) - 0xE0000) for char in run) for run in tagged]
+    words = text.encode("ascii", "replace").translate(_ENCODING).decode().split()
+    long = dict.fromkeys(word for word in words if len(word) >= _LEAST_BASE64)
+    found += [decoded for word in long for run in _BASE64.findall(word) if (decoded := _decoded(run))]
     return tuple(found[:MAX_HIDDEN])
 
 
 def _decoded(run: str) -> str:
     if run.isalpha() and (run.islower() or run[1:].islower() or run.isupper()):  # a long word
         return ""
-    unpadded = run.rstrip("=").translate(str.maketrans("-_", "+/"))
+    unpadded = run.rstrip("=").encode().translate(_URL_SAFE)
     try:
-        decoded = base64.b64decode(unpadded + "=" * (-len(unpadded) % 4), validate=True).decode()
+        raw = binascii.a2b_base64(unpadded + b"=" * (-len(unpadded) % 4))
+        decoded = "" if raw != raw.translate(None, _NO_TEXT) else raw.decode()
     except (binascii.Error, UnicodeDecodeError):  # an ordinary word, an id, a key
         return ""
     return decoded if decoded.isprintable() or not set(decoded) - set(string.printable) else ""

@@ -49,7 +49,7 @@ def prefilter(expressions: Sequence[str]) -> Callable[[str], frozenset[int]]:
     every = frozenset(range(len(expressions)))
 
     def possible(text: str) -> frozenset[int]:
-        found = words.Match(f"{text} {_ALWAYS}", potential=True)
+        found = words.Match(f"{text} {_ALWAYS}".encode(), potential=True)
         # Out of memory it tells of no match, not even of the certain one: every expression is then tried.
         return frozenset(found) if found and always in found else every
 
