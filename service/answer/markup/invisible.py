@@ -14,8 +14,8 @@ _INVISIBLE = re.compile(
 _LINE_BREAK = re.compile("\r\n|[\r\x85\u2028\u2029]")
 _ODD_SPACE = re.compile("[\x0b\x0c\u1680\u2000-\u200a\u205f\u3000]")
 _JOINER = re.compile("([\u200d\ufe0e\ufe0f])")
-_MARKED = re.compile("[^\x00-\u02ff]")
 _MOST_MARKS = 4
+_PILE = re.compile(f"[^\x00-\u02ff]{{{_MOST_MARKS + 1},}}")
 
 
 def strip_invisible(text: str) -> tuple[str, int]:
@@ -28,8 +28,7 @@ def strip_invisible(text: str) -> tuple[str, int]:
     cleaned = _INVISIBLE.sub("", text)
     if _JOINER.search(cleaned):
         cleaned = _shape_emoji(cleaned)
-    if _MARKED.search(cleaned):
-        cleaned = _thin_marks(cleaned)
+    cleaned = _PILE.sub(_thinned, cleaned)
     return cleaned, len(text) - len(cleaned)
 
 
@@ -55,11 +54,11 @@ def _is_picture(char: str) -> bool:
     return char > "\x7f" and category(char) in ("So", "Sk", "Sm", "Po")
 
 
-def _thin_marks(text: str) -> str:
+def _thinned(pile: re.Match[str]) -> str:
     kept: list[str] = []
     run = 0
-    for char in text:
-        run = run + 1 if char > "\u02ff" and category(char)[0] == "M" and char not in "\ufe0e\ufe0f" else 0
+    for char in pile[0]:
+        run = run + 1 if category(char)[0] == "M" and char not in "\ufe0e\ufe0f" else 0
         if run <= _MOST_MARKS:
             kept.append(char)
     return "".join(kept)
