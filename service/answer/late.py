@@ -46,7 +46,7 @@ async def answered_by_people(question: Post, since: datetime, forum: Forum, bot:
     """Whether a human other than the asker has posted in the question's topic since then.
 
     The forum says so, just before we post: what made the question late (a dead worker, lost deliveries) made our index
-    late too, and its posts may still wait in the same queue. A post that asks us something itself is no answer. Where
+    late too, and its posts may still wait in the same queue. A post that is addressed to us itself is no answer. Where
     the forum can't tell, nobody has answered: a late question never gets more than its sources.
     """
     try:
@@ -63,4 +63,6 @@ def _answers(post: Post, question: Post, since: datetime, bot: Bot) -> bool:
     of_bot = post.user_id == bot.user_id or name == folded_name(bot.username) or name in bot.known_bots
     by_human = post.user_id is not None and post.user_id > 0 and not of_bot
     said = post.created_at > since and post.post_type == PostType.REGULAR and withdrawal(post) is None
-    return said and by_human and not of_asker and find_mentions(post.cooked, bot.username) is not Mentioned.PLAIN
+    to_us = folded_name(post.reply_to_username or "") == folded_name(bot.username)
+    asks_us = to_us or find_mentions(post.cooked, bot.username) is Mentioned.PLAIN
+    return said and by_human and not of_asker and not asks_us

@@ -111,6 +111,8 @@ def test_an_edit_that_adds_the_mention_is_when_it_was_asked() -> None:
         ({"created_at": NOW - AGO}, False),
         ({"created_at": NOW - timedelta(days=3)}, False),
         ({"html": f"<p>{MENTION} and how about basil?</p>"}, False),
+        ({"reply_to_username": "Ariane", "reply_to_post_number": 5}, False),
+        ({"reply_to_username": "maelle", "reply_to_post_number": 7}, True),
         ({"html": f'<aside class="quote"><p>{MENTION} how often?</p></aside><p>Daily.</p>'}, True),
     ],
 )
