@@ -2,12 +2,15 @@
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from service.domain import EmbeddingProfile, IndexKind, PostId, TopicId
 from service.errors import Transient
+from service.ingest.backfill import Backfill, backfill_archive
+from service.ingest.eligibility import IndexRules
 from service.ingest.embed import embed_posts
 from service.ingest.ports import KeptPassage, TopicPost
 from service.ingest.share import Unshared, embed_part
@@ -20,6 +23,7 @@ from service.store.search import SearchStore
 from tests.fakes.embedder import HashEmbedder
 from tests.fakes.model_server import NAN_WORD
 from tests.integration.store_data import POST, PROFILE, PUBLIC, TOPIC, indexed, passage, post, rows, unit
+from tests.unit.test_archive import archive, post_json, topic_json
 
 SPLIT = EmbeddingProfile("toy", 101, 1, dimensions=8, window_tokens=50, passage_tokens=20, overlap_tokens=4)
 WHOLE = replace(SPLIT, strategy=100, passage_tokens=0, overlap_tokens=0)
@@ -186,3 +190,22 @@ async def test_writers_at_once_of_the_same_posts_leave_the_passages_of_one(corpu
     assert [(post_id, ordinal) for post_id, ordinal, _ in left] == [
         (one.id, n) for one in posts for n in range(writer + 1)
     ]
+
+
+async def test_given_vectors_are_those_of_posts_in_one_passage(corpus: CorpusStore, pool: Pool, tmp_path: Path) -> None:
+    """One vector is not what a longer post needs: the worker makes its passages."""
+    bodies = ("short", LONG)
+    posts = [post_json(n, id=900 + n, topic_id=90, cooked=f"<p>{body}</p>") for n, body in enumerate(bodies, start=1)]
+    vectors = tmp_path / "vectors.npz"
+    np.savez(
+        vectors,
+        topic_id=np.array([90, 90], dtype=np.int32),
+        post_number=np.array([1, 2], dtype=np.int32),
+        embedding=np.eye(2, 8, dtype=np.float16),
+        profile=np.array("toy"),
+    )
+    at = Backfill(corpus, corpus, HashEmbedder(SPLIT), IndexRules(frozenset(), index_banners=False), lambda *_: None)
+    path = archive(tmp_path, topic_json(id=90, post_stream={"posts": posts}))
+    await backfill_archive(path, categories=None, vectors=vectors, at=at)
+    assert [(post_id, ordinal) for post_id, ordinal, _ in await stored(pool)] == [(901, 0)]
+    assert 902 in [one.post_id for one in await corpus.pending(SPLIT, 9)]

