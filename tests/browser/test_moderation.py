@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -100,6 +100,39 @@ async def test_a_member_stays_outside(place: Place) -> None:
         await page.goto(f"{place.root}/flags")
         await expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
     assert all("403" in complaint for complaint in complaints)
+
+
+async def test_a_moderator_comes_in_while_the_forum_says_that_he_is_one(place: Place) -> None:
+    members = place.loop.room.forum.members
+    members[2] = replace(members[2], moderator=True)
+    complaints: list[str] = []
+    async with open_page(DESK, complaints) as page:
+        await sign_in(page, place.root, "alice")
+        await expect(page.get_by_role("navigation", name="Pages")).to_be_visible()
+        members[2] = replace(members[2], moderator=False)
+        await page.goto(f"{place.root}/sign-out")
+        await page.get_by_role("button", name="Sign out here", exact=True).click()
+        await page.get_by_role("link", name="Sign in with the forum").click()
+        await expect(page.get_by_role("alert")).to_contain_text("moderators and administrators")
+    assert all("403" in complaint for complaint in complaints)
+
+
+async def test_forged_and_replayed_answers_of_the_forum_are_refused(place: Place) -> None:
+    async with open_page(DESK, []) as page:
+        returned: list[str] = []
+        page.on("request", lambda sent: returned.append(sent.url) if "/sign-in/return?" in sent.url else None)
+        await sign_in(page, place.root, "boss")
+        await expect(page.get_by_role("navigation", name="Pages")).to_be_visible()
+        [used] = returned
+        await page.context.clear_cookies()
+        for address in (used, f"{used}0", used.replace("sig=", "sig=0"), used.replace("sso=", "sso=bm9uY2U9MQ")):
+            await page.goto(f"{place.root}/sign-in/start")  # at the forum, which asks who it is
+            refused = await page.goto(address)
+            assert refused is not None
+            assert refused.status == 403
+            await expect(page.get_by_role("alert")).to_be_visible()
+            await page.goto(f"{place.root}/")
+            await expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
 
 
 @pytest.mark.parametrize("width", [PHONE, DESK])
