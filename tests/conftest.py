@@ -107,26 +107,32 @@ def template_url(server_url: str, server_home: Path) -> str:
     return url
 
 
-@pytest.fixture
-def empty_database_url(server_url: str) -> Iterator[str]:
-    """A new database without any schema, dropped afterwards."""
-    yield from _database(server_url, "template1")
-
-
-@pytest.fixture
-def database_url(server_url: str, template_url: str) -> Iterator[str]:
-    """A new migrated database, dropped afterwards."""
-    yield from _database(server_url, TEMPLATE)
-
-
-def _database(server_url: str, template: str) -> Iterator[str]:
+@contextmanager
+def new_database(server_url: str, template: str = TEMPLATE) -> Iterator[str]:
+    """A new database, dropped afterwards: a migrated one, of which the fixture `template_url` has made the template."""
     name = f"test_{uuid4().hex[:16]}"
     with psycopg.connect(server_url, autocommit=True) as conn:
         create = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
         conn.execute(create.format(sql.Identifier(name), sql.Identifier(template)))
-    yield with_database(server_url, name)
-    with psycopg.connect(server_url, autocommit=True) as conn:
-        conn.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    try:
+        yield with_database(server_url, name)
+    finally:
+        with psycopg.connect(server_url, autocommit=True) as conn:
+            conn.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def empty_database_url(server_url: str) -> Iterator[str]:
+    """A new database without any schema."""
+    with new_database(server_url, "template1") as url:
+        yield url
+
+
+@pytest.fixture
+def database_url(server_url: str, template_url: str) -> Iterator[str]:
+    """A new migrated database."""
+    with new_database(server_url) as url:
+        yield url
 
 
 @pytest.fixture

@@ -7,31 +7,15 @@ from dataclasses import dataclass, field
 from itertools import product
 from time import monotonic
 from typing import Any
-from uuid import uuid4
 
-import psycopg
 from prometheus_client import REGISTRY
-from psycopg import sql
 
 from service.fallbacks.row import Counted, Part
-from tests.conftest import TEMPLATE, with_database
 
 SLACK_SECONDS = 4.0
 """What an answer takes without any fault, on a machine that does other things too."""
 ARIANES = ("Transient", "Busy", "Unsure", "Misconfigured", "Rejected", "_Again")
 """How the errors that we raise on purpose begin in the log."""
-
-
-@contextmanager
-def new_database(server_url: str) -> Iterator[str]:
-    """A migrated database for one loop."""
-    name = f"test_{uuid4().hex[:16]}"
-    with psycopg.connect(server_url, autocommit=True) as conn:
-        create = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
-        conn.execute(create.format(sql.Identifier(name), sql.Identifier(TEMPLATE)))
-    yield with_database(server_url, name)
-    with psycopg.connect(server_url, autocommit=True) as conn:
-        conn.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 @dataclass

@@ -19,7 +19,8 @@ from service.fallbacks.row import Fallback, Fault, Part
 from service.simulator.model import Post
 from service.simulator.switches import Fault as ForumFault
 from service.wiring.database import open_database
-from tests.e2e.fallback_kit import SLACK_SECONDS, Log, gave_up, grown, new_database, part_up, unhandled, values
+from tests.conftest import new_database
+from tests.e2e.fallback_kit import SLACK_SECONDS, Log, gave_up, grown, part_up, unhandled, values
 from tests.e2e.model_loop import ModelLoop, model_loop, until, until_true
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(60)]

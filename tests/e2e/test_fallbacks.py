@@ -11,7 +11,8 @@ from service.fallbacks import FALLBACKS
 from service.fallbacks.row import Fallback, Fault, Part
 from service.settings.models import WhenDown
 from service.simulator.model import Post
-from tests.e2e.fallback_kit import SLACK_SECONDS, Log, gave_up, grown, new_database, part_up, unhandled, values
+from tests.conftest import new_database
+from tests.e2e.fallback_kit import SLACK_SECONDS, Log, gave_up, grown, part_up, unhandled, values
 from tests.e2e.model_loop import BREAKER_OPEN_SECONDS, REFUSALS, ModelLoop, drips, hangs, model_loop, until
 from tests.fakes.forum import GARBAGE, truncates
 from tests.fakes.model_server import hangs_up
