@@ -3,15 +3,19 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
 import httpx
 import pytest
+import pytest_asyncio
 from fastapi import FastAPI
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
+from psycopg import sql
 
 from service.app import create_app, listen
 from service.discourse.events import IGNORED_KINDS, CategoryEventName, MemberEventName, PostEventName, TopicEventName
@@ -22,6 +26,7 @@ from service.settings import Settings, WebSettings
 from service.store.inbox import NewDelivery
 from service.store.pool import Pool, open_pool
 from service.webhook import route
+from tests.conftest import new_database
 from tests.integration.webhook_kit import (
     MENTION,
     SECOND_SECRET,
@@ -36,20 +41,63 @@ from tests.integration.webhook_kit import (
     service_on,
 )
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 PAIR = ["answer_post", "index_post"]
+WRITTEN = ("inbox", "procrastinate_jobs", "departures")
+"""The tables that a delivery writes to."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """A running web process and its database."""
+
+    client: httpx.AsyncClient
+    pool: Pool
+    url: str
+
+
+@asynccontextmanager
+async def new_service(server_url: str) -> AsyncIterator[Service]:
+    """A service on a database of its own."""
+    with new_database(server_url) as url:
+        async with open_pool(url) as opened:
+            await open_categories(opened)
+            async with service_on(opened) as client:
+                yield Service(client, opened, url)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def service(server_url: str, template_url: str) -> AsyncIterator[Service]:
+    """The one that most of these tests share: each finds it with nothing delivered."""
+    async with new_service(server_url) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def pool(service: Service) -> AsyncIterator[Pool]:
+    yield service.pool
+    async with service.pool.connection() as conn:
+        for table in WRITTEN:
+            await conn.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
 
 
 @pytest.fixture
-async def client(pool: Pool) -> AsyncIterator[httpx.AsyncClient]:
-    await open_categories(pool)
-    async with service_on(pool) as opened:
-        yield opened
+def client(service: Service, pool: Pool) -> httpx.AsyncClient:
+    return service.client
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def fresh(server_url: str, template_url: str) -> AsyncIterator[Service]:
+    """One for a test that changes the schema."""
+    async with new_service(server_url) as running:
+        yield running
 
 
 async def test_the_same_delivery_fifty_times_at_two_services_is_one_row_and_one_pair_of_jobs(
-    client: httpx.AsyncClient, pool: Pool, database_url: str
+    client: httpx.AsyncClient, pool: Pool, service: Service
 ) -> None:
-    async with open_pool(database_url) as second_pool, service_on(second_pool) as second:
+    async with open_pool(service.url) as second_pool, service_on(second_pool) as second:
         posts = (each.post(**delivery(post_payload())) for _ in range(25) for each in (client, second))
         answers = await asyncio.gather(*posts)
     assert {answer.status_code for answer in answers} == {200}
@@ -287,7 +335,6 @@ async def test_a_database_that_is_away_is_told() -> None:
 
 
 async def test_a_request_in_flight_ends_before_the_service_does(pool: Pool) -> None:
-    await open_categories(pool)
     async with service_on(pool) as client:
         async with pool.connection() as conn, conn.transaction():
             await conn.execute("LOCK inbox IN ACCESS EXCLUSIVE MODE")
@@ -297,7 +344,8 @@ async def test_a_request_in_flight_ends_before_the_service_does(pool: Pool) -> N
     assert answer.json() == {"status": "stored"}
 
 
-async def test_health_pages_and_headers(client: httpx.AsyncClient, pool: Pool) -> None:
+async def test_health_pages_and_headers(fresh: Service) -> None:
+    client, pool = fresh.client, fresh.pool
     assert (await client.get("/livez")).json() == {"status": "ok"}
     alone = await client.get("/readyz")
     assert (alone.status_code, alone.json()["status"]) == (200, "degraded")
@@ -324,7 +372,7 @@ async def test_no_secret_no_service(pool: Pool) -> None:
         create_app(Settings(), pool)
 
 
-def test_a_taken_port_is_told() -> None:
+async def test_a_taken_port_is_told() -> None:
     told = pytest.raises(Misconfigured, match=r"web\.port: cannot listen on 127\.0\.0\.1")
     with listen(WebSettings(port=0)) as taken, told:
         listen(WebSettings(port=taken.getsockname()[1]))
@@ -352,7 +400,6 @@ NAMES = st.sampled_from(["post_created", "post_edited", "post_destroyed", "topic
 
 
 async def test_no_signed_body_breaks_it(pool: Pool) -> None:
-    await open_categories(pool)
     transport = httpx.ASGITransport(create_app(SETTINGS, pool), raise_app_exceptions=False)
     loop = asyncio.get_running_loop()
     client = httpx.AsyncClient(transport=transport, base_url="http://x")
@@ -386,8 +433,9 @@ async def test_no_signed_body_breaks_it(pool: Pool) -> None:
 
 
 async def test_what_nobody_expected_is_answered_and_logged_without_text(
-    client: httpx.AsyncClient, pool: Pool, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    fresh: Service, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    client, pool = fresh.client, fresh.pool
     async with pool.connection() as conn:
         await conn.execute("ALTER TABLE inbox ADD CONSTRAINT broken CHECK (cooked IS NULL)")
     response = await client.post(**delivery(post_payload()))
