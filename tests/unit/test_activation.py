@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-import service.answer.prompt
+import service.answer.templates
 from service.answer.activation import ActivatedFlags, Activation, State, activation, held, mend, missing, told
 from service.answer.ports import AnsweringMode, Flags
 from service.answer.signature import differences, digest, sign, template_digest
@@ -138,8 +138,8 @@ def test_a_variant_of_the_prompt_is_named_by_the_templates_it_changes() -> None:
 
 def test_only_the_templates_that_the_variant_uses_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "prompts"
-    shutil.copytree(str(service.answer.prompt._folder()), folder)
-    monkeypatch.setattr(service.answer.prompt, "_folder", lambda: folder)
+    shutil.copytree(str(service.answer.templates._folder()), folder)
+    monkeypatch.setattr(service.answer.templates, "_folder", lambda: folder)
     default, strict = (configuration(settings(**one)) for one in (OLLAMA, STRICT))
 
     def differing() -> tuple[tuple[str, ...], ...]:
