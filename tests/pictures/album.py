@@ -55,8 +55,8 @@ def album(scene: Scene, lang: Lang) -> tuple[Picture, ...]:
 
 
 TRIED = {
-    "en": "How many litres can I collect from a small shed when it rains?",
-    "fr": "Que cultiver là où il n’y a que deux heures de soleil par jour ?",
+    "en": "Why does my supermarket basil die within a week?",
+    "fr": "Comment bouturer du basilic dans un verre d’eau ?",
 }
 DECLINED = {
     "en": "Could you write my biology homework on photosynthesis?",

@@ -1,5 +1,6 @@
 """Takes the pictures: headless Chromium, one language after the other, each a part of a page as wide as a guide."""
 
+import asyncio
 from pathlib import Path
 
 from playwright.async_api import FloatRect, Page, async_playwright
@@ -29,7 +30,8 @@ async def take_all(scene: Scene, folder: Path) -> list[Path]:
                 page.set_default_timeout(PATIENCE_MS)
                 for picture in album(scene, lang):
                     path = folder / f"{picture.name}.{lang}.png"
-                    path.write_bytes(squeezed(await _taken(page, picture, lang)))
+                    png = await _taken(page, picture, lang)
+                    path.write_bytes(await asyncio.to_thread(squeezed, png))
                     made.append(path)
                 await context.close()
         finally:

@@ -24,11 +24,12 @@ DAYS = 21
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a member asks: in a topic of its own where it has a `title`, else as a reply somewhere."""
+    """What a member asks: in a topic of its own where it has a `title`, else as a reply in that `topic`."""
 
     by: str
     text: str
     title: str = ""
+    topic: int = 0
 
 
 FEATURED = {
@@ -57,6 +58,9 @@ HELD_BACK = {
 }
 """What is answered in shadow, in a category that is not switched on yet."""
 
+SMALL_TALK = (101, 147)
+"""Topics of the demo forum where anything is asked."""
+
 _OTHERS = (
     "How many years do I wait before cutting a new asparagus bed?",
     "Translate this letter to my landlord into Spanish please.",
@@ -74,13 +78,14 @@ OPINIONS = ("Thank you so very much again!", "Ça ne répond pas à ma question.
 
 
 def questions() -> list[Question]:
-    """Those of the demo's dataset that stand alone, with others in between, the first asked first."""
+    """Those of the demo's dataset that stand alone, each in the thread that answers it, with others in between."""
     labelled = yaml.safe_load((FOLDER / "questions.yml").read_text(encoding="utf-8"))
-    texts = [one["question"] for one in labelled if one["slice"] in ("paraphrase", "french")]
+    own = [one for one in labelled if one["slice"] in ("paraphrase", "french")]
+    texts = [(one["question"], one["golden"][0]["topic"]) for one in own]
     step = len(texts) // len(_OTHERS)
     for at, other in enumerate(_OTHERS):
-        texts.insert(at * (step + 1), other)
-    return [Question(by, text) for by, text in zip(cycle(ASKERS), texts, strict=False)]
+        texts.insert(at * (step + 1), (other, SMALL_TALK[at % len(SMALL_TALK)]))
+    return [Question(by, text, topic=topic) for by, (text, topic) in zip(cycle(ASKERS), texts, strict=False)]
 
 
 async def react(loop: Loop, posts: Sequence[int]) -> None:
@@ -118,8 +123,7 @@ async def date_back(pool: Pool, posts: Sequence[int]) -> None:
             )
         await conn.execute("UPDATE flag_changes SET changed_at = changed_at - %s", (timedelta(days=DAYS),))
         await conn.execute(
-            "UPDATE flag_changes SET changed_at = changed_at + %s WHERE name = 'input_gate' OR new_value = 'on'"
-            " AND name = 'answering'",
+            "UPDATE flag_changes SET changed_at = changed_at + %s WHERE (name, new_value) = ('answering', 'on')",
             (timedelta(days=DAYS // 3),),
         )
 

@@ -36,7 +36,7 @@ HOST, PORTS = "127.0.0.1", (4200, 4300)
 """Where the forum and the pages are, if nobody else is there: the addresses stand in the pictures."""
 UNLIMITED = {"per_member_per_hour": 1_000, "per_topic_per_hour": 1_000, "per_hour": 1_000}
 DRAIN_SECONDS = 300.0
-PLOT, BALCONY, SHED = 1, 2, 7
+PLOT, BALCONY = 1, 2
 """Categories of the demo forum."""
 
 
@@ -90,20 +90,20 @@ async def staged(database_url: str, folder: Path) -> AsyncIterator[Scene]:
 
 
 async def _play(loop: Loop, forum: str, pages: str) -> Scene:
-    """Three weeks in a minute: a week in shadow, then posted, with the gate on; last the questions of the pictures."""
+    """Three weeks in a minute: a week in shadow, then posted; last the questions that the pictures show."""
     pool, asked = loop.services.pool, questions()
     await EvaluationStore(pool).record_run(replace(shipped_run(), signature=configuration(loop.settings)))
     await _turn(loop, "posts_pipeline", "on", "the test of May passed")
+    await _turn(loop, "input_gate", "on", "decline what isn’t for us")
     await _turn(loop, "answering", "shadow", "a first look")
     shadowed = [await _ask(loop, one) for one in asked[: len(asked) // 3]]
     await loop.drain(seconds=DRAIN_SECONDS)
-    await _turn(loop, "input_gate", "on", "decline what isn’t for us")
     await _turn(loop, "answering", "on", "a week in shadow was good")
     posted = [await _ask(loop, one) for one in asked[len(asked) // 3 :]]
     await loop.drain(seconds=DRAIN_SECONDS)
     await react(loop, [one["id"] for one in posted])
     await date_back(pool, [one["id"] for one in (*shadowed, *posted)])
-    featured = {lang: await _ask(loop, one, category=BALCONY) for lang, one in FEATURED.items()}
+    featured = {lang: await _ask(loop, one) for lang, one in FEATURED.items()}
     await loop.drain(seconds=DRAIN_SECONDS)
     await _turn(loop, f"category:{PLOT}", "shadow", "the vegetable plot later")
     held = {lang: await _ask(loop, one, category=PLOT) for lang, one in HELD_BACK.items()}
@@ -122,14 +122,10 @@ async def _turn(loop: Loop, name: str, value: str, why: str) -> None:
     await turn(loop.services.pool, loop.settings, name, value, by=MODERATOR, reason=why)
 
 
-async def _ask(loop: Loop, one: Question, *, category: int = SHED) -> dict[str, Any]:
-    """Ask in a topic of its own in this category, or by a reply to an open one there; the created post."""
-    body: dict[str, Any] = {"raw": f"@ariane {one.text}"}
-    if one.title:
-        body |= {"title": one.title, "category": category}
-    else:
-        rooms = [at.id for at in loop.room.forum.topics.values() if at.category_id == category and at.visible]
-        body["topic_id"] = next(at for at in reversed(rooms) if not loop.room.forum.topics[at].closed)
+async def _ask(loop: Loop, one: Question, *, category: int = BALCONY) -> dict[str, Any]:
+    """Ask where the question says, a topic of its own being in this category; the created post."""
+    place = {"title": one.title, "category": category} if one.title else {"topic_id": one.topic}
+    body = {"raw": f"@ariane {one.text}", **place}
     answer = await loop.client.post("/posts.json", json=body, headers=acting_as(one.by))
     assert answer.status_code == 200, answer.text
     created: dict[str, Any] = answer.json()

@@ -20,14 +20,15 @@ def squeezed(png: bytes, *, max_bytes: int = MAX_BYTES) -> bytes:
     The kept colours stay exactly, every other one becomes the nearest of them.
     """
     pixels = np.asarray(Image.open(BytesIO(png)).convert("RGB"))
-    found, places, counts = np.unique(pixels.reshape(-1, 3), axis=0, return_inverse=True, return_counts=True)
+    coded = pixels.astype(np.int64) @ np.array([65_536, 256, 1])
+    codes, places, counts = np.unique(coded, return_inverse=True, return_counts=True)
+    found = np.stack([codes >> 16, codes >> 8 & 255, codes & 255], axis=1)
     small = b""
     for colours in PALETTES:
         kept = _palette(found, counts, colours)
-        apart = _apart(found, kept)
-        nearest = apart.argmin(axis=1).astype(np.uint8)
+        nearest = np.argmin([_apart(found, colour) for colour in kept], axis=0).astype(np.uint8)
         image = Image.fromarray(nearest[places.reshape(pixels.shape[:2])], "P")
-        image.putpalette(kept.tobytes())
+        image.putpalette(kept.astype(np.uint8).tobytes())
         out = BytesIO()
         image.save(out, "PNG", optimize=True)
         small = out.getvalue()
@@ -39,13 +40,16 @@ def squeezed(png: bytes, *, max_bytes: int = MAX_BYTES) -> bytes:
 def _palette(found: np.ndarray, counts: np.ndarray, colours: int) -> np.ndarray:
     """So many of the colours that were found, as rows of red, green and blue."""
     order = np.argsort(-counts, kind="stable")
-    kept = found[order[: colours - colours // RARE]]
+    kept = list(found[order[: colours - colours // RARE]])
     rare = found[counts >= LEAST_PIXELS]
-    for _ in range(min(colours // RARE, max(0, len(rare) - len(kept)))):
-        kept = np.concatenate([kept, rare[_apart(rare, kept).min(axis=1).argmax()][None]])
-    return kept
+    if len(rare):
+        apart = np.min([_apart(rare, colour) for colour in kept], axis=0)
+        while len(kept) < colours and apart.any():
+            kept.append(rare[apart.argmax()])
+            apart = np.minimum(apart, _apart(rare, kept[-1]))
+    return np.array(kept)
 
 
-def _apart(colours: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """The squared distance of every colour from each that is kept."""
-    return ((colours[:, None, :].astype(int) - kept[None, :, :]) ** 2).sum(axis=2)
+def _apart(colours: np.ndarray, colour: np.ndarray) -> np.ndarray:
+    """The squared distance of each of these colours from that one."""
+    return np.asarray(((colours - colour) ** 2).sum(axis=1))
