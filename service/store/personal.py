@@ -117,6 +117,16 @@ UPDATE traces SET trace = trace || jsonb_build_object(
 )
 """
 
+_FOUND = """
+SELECT jsonb_build_object('trace_id', trace_id, 'found', found)
+FROM traces, jsonb_path_query(trace, '$.*[*] ? (exists (@.username))') AS found
+WHERE found ->> 'username' = ANY(%(names)s) AND NOT post_id = ANY(%(wrote)s)
+UNION ALL
+SELECT jsonb_build_object('trial_id', trial_id, 'found', found)
+FROM trials, jsonb_path_query(result, '$.trace.*[*] ? (exists (@.username))') AS found
+WHERE found ->> 'username' = ANY(%(names)s) AND NOT asked_by = ANY(%(names)s)
+"""
+
 # What is left of an answer says that there was one, so that its question is not answered twice.
 _EMPTY_ANSWERS = (
     "DELETE FROM answers WHERE post_id = ANY(%(wrote)s) AND finished_at IS NULL",
@@ -151,7 +161,10 @@ async def erase(
 
 
 async def export(pool: Pool, accounts: Sequence[Account]) -> dict[str, list[Any]]:
-    """All that we keep of a member: the rows as JSON, by table; tables that hold nothing of him are left out."""
+    """All that we keep of a member: the rows as JSON, by table; tables that hold nothing of him are left out.
+
+    Of others' traces and trials it is what was found of his posts for them, under `found`.
+    """
     kept: dict[str, list[Any]] = {}
     async with transaction(pool) as conn:
         values = await _values(conn, accounts)
@@ -160,6 +173,7 @@ async def export(pool: Pool, accounts: Sequence[Account]) -> dict[str, list[Any]
             query = sql.SQL("SELECT to_jsonb(one) FROM {} AS one WHERE ").format(sql.Identifier(table)) + where
             kept[table] = [row[0] async for row in await conn.execute(query, values)]
         kept["inbox"] = [row[0] async for row in await conn.execute(_DELIVERIES, values)]
+        kept["found"] = [row[0] async for row in await conn.execute(_FOUND, values)]
     return {table: rows for table, rows in kept.items() if rows}
 
 

@@ -272,6 +272,28 @@ async def test_all_that_is_kept_is_handed_out(pool: Pool, corpus: CorpusStore) -
     assert kept["answer_signals"][0]["kind"] == "liked"
 
 
+async def test_what_others_were_shown_of_him_is_handed_out_without_their_questions(
+    pool: Pool, corpus: CorpusStore
+) -> None:
+    await answered(pool, BY_PAUL, cited=POST.id)
+    found = {"username": NAME, "post_id": POST.id, "excerpt": "red words", "title": "", "slug": "", "body": ""}
+    trial = {"result": "answered", "trace": {"asked": "a secret", "sources": [found]}}
+    await rows(
+        pool,
+        "INSERT INTO trials (asked_by, question, lang, asked_at, state, ended_at, result)"
+        " VALUES ('mia', 'a secret', 'en', now(), 'done', now(), %s) RETURNING 1",
+        json.dumps(trial),
+    )
+    kept = await export(pool, [INES])
+    assert [(set(one), one["found"]["excerpt"]) for one in kept["found"]] == [
+        ({"trace_id", "found"}, "red words"),
+        ({"trial_id", "found"}, "red words"),
+    ]
+    assert "why red?" not in json.dumps(kept) and "a secret" not in json.dumps(kept)
+    await erase_ines(pool, gone=True)
+    assert await export(pool, [INES]) == {}
+
+
 async def test_every_column_that_names_a_member_is_in_the_list(pool: Pool) -> None:
     of_tables = "table_name IN (SELECT tablename FROM pg_tables WHERE schemaname = 'public')"
     query = (
