@@ -108,6 +108,22 @@ async def test_a_correction_begins_with_what_our_post_says(loop: Loop) -> None:
     assert await deeds(loop) == [("post", "done"), ("read", "done")]
 
 
+async def test_a_decision_whose_answer_was_lost_is_done_once(loop: Loop) -> None:
+    post, on = await asked_in_shadow(loop), loop.room.switches.turn_on
+    page, better = f"/answers/{post['id']}", "Open the valve a quarter turn, says a moderator."
+    async with moderator_of(loop) as pages:
+        await pages.post(f"{page}/post", {})
+        await loop.drain()
+        for kind, method in (("edit", "PUT"), ("hide", "DELETE")):
+            on(Fault.LOST, method=method, path="/posts/", times=1)
+            await pages.post(f"{page}/{kind}", {"raw": better, "why": "clearer"})
+            await loop.drain()
+            assert list(loop.room.switches) == []  # it was met
+    [ours] = [one for one in loop.room.forum.posts.values() if one.user_id == 1000]
+    assert bool(ours.deleted_at or ours.user_deleted)
+    assert await deeds(loop) == [("post", "done"), ("edit", "done"), ("hide", "done")]
+
+
 @pytest.mark.chaos
 @pytest.mark.parametrize("moment", ["before", "after"])
 async def test_a_worker_killed_around_the_post_leaves_one_reply(loop: Loop, tmp_path: Path, moment: str) -> None:
