@@ -142,6 +142,39 @@ async def test_what_leads_to_the_answer_and_what_is_not_known_may_stay_without_s
     assert done.draft.text == text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The sources do not mention it, but bleach mixed with ammonia cleans the roots best [[1]].",
+        "No member says otherwise: pour petrol around the stem to kill every weed [[1]].",
+        "The forum does not answer this; however, vinegar in the reservoir strengthens every leaf [[1]].",
+        f"The posts do not say {'anything at all ' * 9}and bleach mixed with ammonia cleans the roots [[1]].",
+        "Members recommend pouring bleach mixed with ammonia on old roots.",
+        "Will bleach mixed with ammonia on every leaf help you?",
+        "Pour bleach mixed with ammonia on every leaf:",
+    ],
+)
+async def test_nothing_rides_on_a_limit_or_on_a_lead(text: str) -> None:
+    stays = "Water tomatoes in pots every morning [[1]]."
+    done, trace = await held(f"{stays} {text}")
+    assert done.draft.text == stays
+    assert trace.removed == {"unsupported": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The posts don’t say how often to water strawberries, melons, leeks and chives in winter [[1]].",
+        "None of the threads mentions repotting, so I can’t tell [[1]].",
+        "The posts don’t mention winter, only that mulch keeps compost moist [[2]].",
+        "Here is what members advise on tomatoes in pots.",
+    ],
+)
+async def test_a_limit_or_a_lead_that_says_nothing_else_stays(text: str) -> None:
+    done, _ = await held(f"Water tomatoes in pots every morning [[1]]. {text}")
+    assert done.draft.text.endswith(text)
+
+
 async def test_a_figure_without_a_citation_must_be_in_some_source() -> None:
     done, _ = await held("Water tomatoes in pots every morning [[1]]. It takes 3 L.")
     assert done.draft.text == "Water tomatoes in pots every morning [[1]]."

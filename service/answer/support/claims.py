@@ -13,7 +13,7 @@ from service.answer.support.words import word_support, word_weights
 from service.domain import Source
 from service.lexer import lexemes
 
-VERSION = 3
+VERSION = 4
 """Of the rules by which a sentence is held against its sources: another one makes other answers."""
 
 READ_CHARS = 8_000
@@ -29,6 +29,15 @@ _LIMIT = re.compile(
     rf"|\b(?:no|none of the|aucune?|aucun des)\b[^.;]{{0,20}}\b{_FORUM}\b[^.;]{{0,60}}\b{_TELLS}",
     re.IGNORECASE,
 )
+_LIMIT_CHARS = 120
+"""Of what the forum doesn't say, after the words that say so: a longer sentence says more."""
+_TURN = re.compile(
+    r"[;:.!?–—]\s|\b(?:but|however|though|although|yet|only|instead|so|still|therefore"
+    r"|mais|cependant|toutefois|pourtant|en revanche|par contre|seulement|sauf|donc|alors)\b",
+    re.IGNORECASE,
+)
+_LEAST_SAID = 3
+"""Words of its own by which a sentence that leads to others, or tells a limit, says something besides."""
 _LEAD = re.compile(rf"[:?]\W*\Z|\b{_FORUM}\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"[^.!?…\n]+(?:[.!?…]+(?=\s|\Z)|[.!?…]|\n|\Z)")
 
@@ -123,7 +132,7 @@ def judge(
     more: a paraphrase has other words. A source in another language has nearly none of them and is left to vectors:
     without those a claim that cites nothing else passes, and one that cites others too is hedged at worst. A sentence
     without a citation of its `own` leads to others or sums them up: it goes when no source is near it, and is never
-    hedged. That the forum does not say something can't be found in it.
+    hedged. That the forum does not say something can't be found in it; what a sentence says besides has to be.
     """
     if len(claim) > LONGEST_CLAIM:
         return Judgement(Support.NONE, score=0.0)
@@ -134,7 +143,10 @@ def judge(
         told = (collapsed(asked), *(one.text for one in cited))
         if not all(any(names(span, text) for text in told) for span in spans):
             return Judgement(Support.NONE, Reason.CODE, 0.0)
-    if _LIMIT.search(claim) or (not own and _LEAD.search(claim)):
+    told_limit = _LIMIT.search(claim)
+    if told_limit:
+        claim = _besides(claim, *told_limit.span())
+    if (told_limit or (not own and _LEAD.search(claim))) and not _says_more(claim, cited, asked):
         return Judgement(Support.FULL)
     read = [one for one in cited if not one.foreign]
     if own and inverted(clauses(claim), [clause for one in read for clause in one.clauses]):
@@ -151,6 +163,21 @@ def judge(
         return Judgement(Support.FULL, score=score, open=near is None and all_foreign)
     support = Support.WEAK if own and score >= limits.drop else Support.NONE
     return Judgement(support, Reason.WORDS, score, open=near is None)
+
+
+def _besides(claim: str, start: int, end: int) -> str:
+    """A claim without the clause around a limit that stands between `start` and `end`."""
+    turns = [turn.span() for turn in _TURN.finditer(claim)]
+    begin = max((stop for _, stop in turns if stop <= start), default=0)
+    until = min((first for first, _ in turns if first >= end), default=len(claim))
+    return f"{claim[:begin]} {claim[min(until, end + _LIMIT_CHARS) :]}"
+
+
+def _says_more(claim: str, cited: Sequence[Evidence], asked: str) -> bool:
+    """Whether a claim has several words that neither its sources nor the question have."""
+    known = frozenset[str]().union(*(words for one in cited for words in one.words))
+    weights = word_weights(claim, frozenset(lexemes(asked)))
+    return sum(weight == 1.0 and word not in known for word, weight in weights.items()) >= _LEAST_SAID
 
 
 def _by_words(claim: str, read: Sequence[Evidence], asked: str, near: Near | None) -> float:
