@@ -30,7 +30,7 @@ MAX_DIMENSIONS = 4000
 MAX_FILE_BYTES = 1_000_000
 PASSAGE_TOKENS, OVERLAP_TOKENS = 400, 40
 """Of a passage, and shared by two neighbours, where a profile that splits doesn't say (spec A9)."""
-MIN_PASSAGE_TOKENS = 32
+MIN_PASSAGE_TOKENS, MIN_WINDOW_TOKENS = 32, 64
 
 K = TypeVar("K")
 
@@ -90,6 +90,8 @@ class _Embedder(Entry):
             raise ValueError(f"passage_tokens and overlap_tokens belong to strategy {PASSAGES}")
         if 2 * self._size(self.overlap_tokens, OVERLAP_TOKENS) > self._size(self.passage_tokens, PASSAGE_TOKENS):
             raise ValueError("overlap_tokens must be at most half of passage_tokens")
+        if self.strategy == PASSAGES and self.window_tokens < MIN_WINDOW_TOKENS:
+            raise ValueError(f"window_tokens must be at least {MIN_WINDOW_TOKENS} for titles and passages")
         return self
 
     def _size(self, given: int | None, default: int) -> int:

@@ -44,6 +44,7 @@ rerankers:
       - {question: "why?", title: "T", excerpt: "because", logit: 3.25}
 """
 EMBEDDER = {"model": "m", "strategy": 1, "version": 1, "dimensions": 8, "window_tokens": 8}
+SPLITTING = EMBEDDER | {"strategy": 101, "window_tokens": 512}
 RERANKER = {"name": "r", "weak": -1, "normal": 1}
 MODEL = ZoneModel(-0.5, ((ScoreFeature.TOP, 1.25), (ScoreFeature.LOG_SUM, -0.5)), (0.25, 0.125), Borders(-1.0, 2.0))
 MEASURED = Calibration("forum", "ab12", date(2026, 1, 2), "0.1.0", "run-1", 120, wrong=0.03, lost=0.1)
@@ -75,8 +76,8 @@ def test_a_strategy_that_splits_has_passages_and_the_others_have_none(tmp_path: 
         {
             "embedders": {
                 "plain": EMBEDDER,
-                "usual": EMBEDDER | {"strategy": 101},
-                "own": EMBEDDER | {"strategy": 101, "passage_tokens": 200, "overlap_tokens": 0},
+                "usual": SPLITTING,
+                "own": SPLITTING | {"passage_tokens": 200, "overlap_tokens": 0},
             }
         },
     )
@@ -136,8 +137,9 @@ def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
             {"embedders": {"a": EMBEDDER | {"passage_tokens": 99}}},
             "embedders.a: Value error, passage_tokens and overlap",
         ),
-        ({"embedders": {"a": EMBEDDER | {"strategy": 101, "passage_tokens": 31}}}, "embedders.a.passage_tokens: Input"),
-        ({"embedders": {"a": EMBEDDER | {"strategy": 101, "overlap_tokens": 201}}}, "at most half of passage_tokens"),
+        ({"embedders": {"a": SPLITTING | {"passage_tokens": 31}}}, "embedders.a.passage_tokens: Input"),
+        ({"embedders": {"a": SPLITTING | {"overlap_tokens": 201}}}, "at most half of passage_tokens"),
+        ({"embedders": {"a": SPLITTING | {"window_tokens": 63}}}, "window_tokens must be at least 64 for titles"),
         ({"embedders": {"a": EMBEDDER | {"overflow": "ignore"}}}, "'refuse' or 'truncate'"),
         ({"rerankers": {"a": RERANKER | {"weak": 2}}}, "rerankers.a: Value error, weak must not lie above normal"),
         ({"rerankers": {"a": RERANKER | {"normal": float("nan")}}}, "rerankers.a.normal: Input should be a finite"),
