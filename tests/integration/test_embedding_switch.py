@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,10 @@ from service.store.corpus import CorpusStore
 from service.store.evaluations import EvaluationStore
 from service.store.flags import FlagStore
 from service.store.inbox import InboxStore
-from service.store.pool import Pool
+from service.store.pool import Connection, Pool
 from service.store.profiles import ProfileStore
 from service.store.search import SearchStore
+from service.store.trials import Asked, TrialStore
 from service.wiring.activation import activated_flags, present_activation, switch_on, turn
 from service.wiring.configuration import configuration, embedding_profile
 from service.wiring.embedders import Embedders
@@ -148,6 +150,32 @@ async def test_one_switch_changes_whose_vectors_answer_while_questions_come(
         ("embedding_profile", NEW, OLD, "ines"),
         ("embedding_profile", None, NEW, "ines"),
     ]
+
+
+async def test_what_a_worker_answers_is_searched_by_what_the_switch_says(
+    corpus: CorpusStore, pool: Pool, settings: Settings, services: Services, old: HashEmbedder, new: HashEmbedder
+) -> None:
+    await work_of(services).embed_pending()
+    await built(pool)
+    await switch_on(pool, settings, by="ines", reason="a test", override=True)
+    trials, now = TrialStore(pool), datetime.now(UTC)
+
+    async def nothing(conn: Connection, trial_id: int) -> None:
+        pass
+
+    async def asked() -> tuple[bool, bool]:
+        old.embedded.clear()
+        new.embedded.clear()
+        trial_id = await trials.ask(Asked("Which body 7?", "en"), by="ines", now=now, follow=nothing)
+        await work_of(services).try_question(trial_id)
+        tried = await trials.one(trial_id, "ines", now=now)
+        assert tried is not None and tried.result is not None
+        assert tried.result.trace.mode is Mode.RERANKED
+        return bool(old.embedded), bool(new.embedded)
+
+    assert await asked() == (True, False)
+    await switched(pool, settings, NEW)
+    assert await asked() == (False, True)
 
 
 async def test_the_switch_is_refused_until_the_profile_can_answer(
