@@ -1,4 +1,4 @@
-"""A real Postgres for every test that asks for one: one embedded server a run, one cloned database a test."""
+"""What tests of every kind ask for: a real Postgres (one server a run, one cloned database a test), and a stage."""
 
 import asyncio
 import fcntl
@@ -22,6 +22,7 @@ from psycopg import sql
 from service.embedded import ensure_running, stop
 from service.store.migrate import migrate
 from service.store.pool import Pool, open_pool
+from tests.fakes.serving import Stage, served
 
 # A busy machine is no fault of the code: what takes how long is for the benches.
 hypothesis_settings.register_profile("ariane", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -43,6 +44,30 @@ def logger_as_new() -> Iterator[None]:
     """Undo what a command run in this process did to the logger: it keeps the stream of its time."""
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of our variables: the settings are those that the test gives."""
+    for name in [name for name in os.environ if name.startswith("ARIANE_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[tuple[Stage, str]]:
+    """A server on a real socket and its address; each test puts its own fake on the stage."""
+    stage = Stage()
+    with served(stage) as url:
+        yield stage, url
+
+
+@pytest.fixture
+def own_server() -> Iterator[Path]:
+    """The home of a Postgres that a test may break."""
+    home = Path(tempfile.gettempdir()) / f"ariane-chaos-{uuid4().hex[:8]}"
+    yield home
+    stop(home)
+    shutil.rmtree(home)
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from service.errors import Misconfigured, Rejected, Transient, Unsure
 from service.ingest.ports import ForumReader
 from tests.fakes import forum as fake
 from tests.fakes.forum import BOT, KEY, FakeForum, Fault, answer, refusal
-from tests.fakes.serving import Stage, refusing_address, served
+from tests.fakes.serving import Stage, refusing_address
 from tests.shared import SHARED, needs_shared
 
 CATEGORY = {"name": "Heating", "slug": "heating", "read_restricted": False}
@@ -28,13 +28,6 @@ CATEGORY = {"name": "Heating", "slug": "heating", "read_restricted": False}
 def without_waits() -> Iterator[None]:
     with stamina.set_testing(True, attempts=2, cap=True):
         yield
-
-
-@pytest.fixture(scope="module")
-def stage() -> Iterator[tuple[Stage, str]]:
-    stage = Stage()
-    with served(stage) as url:
-        yield stage, url
 
 
 @pytest.fixture

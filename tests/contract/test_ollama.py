@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -40,7 +40,7 @@ from tests.contract.contracts import check
 from tests.fakes.forum import Fault, answer, drips, hangs, truncates
 from tests.fakes.model_server import NAN_WORD, hangs_up, hashed_vector
 from tests.fakes.ollama import BUSY, FakeOllama, Reply, refusal
-from tests.fakes.serving import Stage, refusing_address, served
+from tests.fakes.serving import Stage, refusing_address
 from tests.shared import needs_shared
 
 PROFILE = EmbeddingProfile("bge-m3", 1, 1, dimensions=16, window_tokens=512)
@@ -103,13 +103,6 @@ async def adapters(
             chatting,
             turns,
         )
-
-
-@pytest.fixture(scope="module")
-def stage() -> Iterator[tuple[Stage, str]]:
-    stage = Stage()
-    with served(stage) as url:
-        yield stage, url
 
 
 @pytest.fixture

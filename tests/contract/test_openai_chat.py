@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
@@ -23,7 +23,7 @@ from tests.fakes.forum import Fault, answer, drips, hangs, truncates
 from tests.fakes.model_server import hangs_up
 from tests.fakes.ollama import Reply
 from tests.fakes.openai_chat import LOADING, FakeOpenAi, refusal
-from tests.fakes.serving import Stage, served
+from tests.fakes.serving import Stage
 
 PROMPT = [ChatMessage(Role.SYSTEM, "You answer from sources."), ChatMessage(Role.USER, "Why does the valve leak?")]
 
@@ -36,13 +36,6 @@ class Chat(Protocol):
     """Puts a fake on the stage and gives our adapter of it."""
 
     def __call__(self, fake: FakeOpenAi, *, window: int = 2048) -> AbstractAsyncContextManager[ServedChat]: ...
-
-
-@pytest.fixture(scope="module")
-def stage() -> Iterator[tuple[Stage, str]]:
-    stage = Stage()
-    with served(stage) as url:
-        yield stage, url
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import asyncio
 import math
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from typing import Protocol
@@ -71,13 +71,6 @@ class Tei(Protocol):
     def __call__(
         self, fake: FakeTei, *, timeout_seconds: float = 2.0, attempts: int = 3
     ) -> AbstractAsyncContextManager[TeiServer]: ...
-
-
-@pytest.fixture(scope="module")
-def stage() -> Iterator[tuple[Stage, str]]:
-    stage = Stage()
-    with served(stage) as url:
-        yield stage, url
 
 
 @pytest.fixture

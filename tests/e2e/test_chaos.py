@@ -1,23 +1,20 @@
 """Real processes killed, stopped, doubled and cut off from their database in mid-answer: one reply a question."""
 
 import asyncio
-import shutil
 import signal
-import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from uuid import uuid4
 
 import httpx
 import pytest
 
 from service.demo.processes import Children
 from service.domain import Result
-from service.embedded import DATA_FOLDER, ensure_running, postmaster, stop
+from service.embedded import DATA_FOLDER, ensure_running, postmaster
 from service.simulator import misbehave
 from service.simulator.forum import Author
 from service.simulator.model import Member, Post
@@ -33,12 +30,6 @@ pytestmark = pytest.mark.chaos
 
 HELD_SECONDS = 3600.0
 """What stands for "until the test lets it go"."""
-
-
-@pytest.fixture
-async def loop(database_url: str, tmp_path: Path) -> AsyncIterator[Loop]:
-    async with whole_loop(database_url, tmp_path) as running:
-        yield running
 
 
 @pytest.fixture
@@ -190,15 +181,6 @@ async def test_a_worker_told_to_stop_in_mid_answer_leaves_one_reply(
     trace = await loop.trace(post["id"])
     assert trace is not None
     assert trace.outcome == "posted"
-
-
-@pytest.fixture
-def own_server() -> Iterator[Path]:
-    """The home of a Postgres that a test may break."""
-    home = Path(tempfile.gettempdir()) / f"ariane-chaos-{uuid4().hex[:8]}"
-    yield home
-    stop(home)
-    shutil.rmtree(home)
 
 
 async def say(loop: Loop, n: int) -> Post:

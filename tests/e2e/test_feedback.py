@@ -1,20 +1,11 @@
 """What members make of an answer reaches the moderators' page: likes, flags, solutions, thanks and objections."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from service.domain import PostId
 from service.store.signals import SignalStore
-from tests.e2e.loop import QUESTION, Loop, acting_as, whole_loop
+from tests.e2e.loop import QUESTION, Loop, acting_as
 from tests.moderators import open_pages, visible
-
-
-@pytest.fixture
-async def loop(database_url: str, tmp_path: Path) -> AsyncIterator[Loop]:
-    async with whole_loop(database_url, tmp_path) as running:
-        yield running
 
 
 async def kinds(loop: Loop, post_id: int) -> dict[str, int]:

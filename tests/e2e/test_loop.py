@@ -10,12 +10,6 @@ from service.simulator.switches import Fault
 from tests.e2e.loop import QUESTION, Loop, acting_as, whole_loop
 
 
-@pytest.fixture
-async def loop(database_url: str, tmp_path: Path) -> "Loop":  # type: ignore[misc]  # a generator fixture
-    async with whole_loop(database_url, tmp_path) as running:
-        yield running
-
-
 async def test_a_mention_is_answered_once_with_its_sources(loop: Loop) -> None:
     post = await loop.say(QUESTION)
     await loop.drain()

@@ -1,9 +1,8 @@
 """What must be nowhere in the database: private words from their receipt on, public ones once they are withdrawn."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from psycopg import sql
@@ -13,16 +12,10 @@ from service.lexer import query_lexemes
 from service.simulator.forum import Author
 from service.store.pool import Pool, connection
 from service.store.search import SearchStore
-from tests.e2e.loop import QUESTION, Loop, whole_loop
+from tests.e2e.loop import QUESTION, Loop
 from tests.e2e.test_silence import STAFF_TOPIC, Scene
 
 UNLISTED_TOPIC = 13
-
-
-@pytest.fixture
-async def loop(database_url: str, tmp_path: Path) -> AsyncIterator[Loop]:
-    async with whole_loop(database_url, tmp_path) as running:
-        yield running
 
 
 async def places_of(pool: Pool, word: str) -> set[str]:

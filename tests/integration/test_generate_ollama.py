@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,7 +26,7 @@ from tests.fakes.forum import Fault, drips, hangs, truncates
 from tests.fakes.forum import answer as responds
 from tests.fakes.model_server import hangs_up
 from tests.fakes.ollama import BUSY, FakeOllama, Reply, refusal
-from tests.fakes.serving import Stage, refusing_address, served
+from tests.fakes.serving import Stage, refusing_address
 from tests.unit.forum_rules import live
 
 MODEL = "qwen3:30b-a3b-q6k"
@@ -68,13 +68,6 @@ async def kitchen(
 
 
 Opens = Callable[..., AbstractAsyncContextManager[Kitchen]]
-
-
-@pytest.fixture(scope="module")
-def stage() -> Iterator[tuple[Stage, str]]:
-    stage = Stage()
-    with served(stage) as url:
-        yield stage, url
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """The models as settings wire them, on a server that a member's question shares with a backfill."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -22,19 +22,12 @@ from service.store.references import ReferenceStore
 from service.wiring.models import UnprovedModels, open_models, unproved_models
 from tests.fakes.model_server import FakeServer, hashed_vector
 from tests.fakes.ollama import FakeOllama
-from tests.fakes.serving import Stage, served
+from tests.fakes.serving import Stage
 from tests.fakes.tei import FakeTei
 
 BATCH = 4
 BATCHES = 10
 TEXTS = [f"post number {n} of a long backfill" for n in range(BATCH * BATCHES)]
-
-
-@pytest.fixture(scope="module")
-def stage() -> Iterator[tuple[Stage, str]]:
-    stage = Stage()
-    with served(stage) as url:
-        yield stage, url
 
 
 @pytest.fixture

@@ -2,20 +2,17 @@
 
 import asyncio
 import os
-import shutil
 import signal
 import sys
-import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import monotonic
-from uuid import uuid4
 
 import httpx
 import pytest
 
-from service.embedded import DATA_FOLDER, ensure_running, postmaster, stop
+from service.embedded import DATA_FOLDER, ensure_running, postmaster
 from service.errors import Misconfigured
 from service.settings import Settings
 from service.store.migrate import migrate
@@ -207,15 +204,6 @@ async def test_the_metrics_page_shows_the_queue(pool: Pool, unused_tcp_port: int
         while expected not in (await client.get(f"http://127.0.0.1:{unused_tcp_port}/metrics")).text:
             assert monotonic() < deadline
             await asyncio.sleep(0.1)
-
-
-@pytest.fixture
-def own_server() -> Iterator[Path]:
-    """The home of a Postgres that a test may break."""
-    home = Path(tempfile.gettempdir()) / f"ariane-chaos-{uuid4().hex[:8]}"
-    yield home
-    stop(home)
-    shutil.rmtree(home)
 
 
 @pytest.mark.chaos

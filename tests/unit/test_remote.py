@@ -19,7 +19,7 @@ from service.errors import Misconfigured, Rejected, Transient, Unsure
 from service.remote import MAX_WAIT_SECONDS, Refused, Remote, parse_json, retry_after_seconds
 from tests.fakes import forum as fake
 from tests.fakes.forum import FakeForum, Fault, answer
-from tests.fakes.serving import Stage, refusing_address, served
+from tests.fakes.serving import Stage, refusing_address
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 TIMEOUT_SECONDS = 0.15
@@ -29,13 +29,6 @@ TIMEOUT_SECONDS = 0.15
 def without_waits() -> Iterator[None]:
     with stamina.set_testing(True, attempts=3, cap=True):
         yield
-
-
-@pytest.fixture(scope="module")
-def stage() -> Iterator[tuple[Stage, str]]:
-    stage = Stage()
-    with served(stage) as url:
-        yield stage, url
 
 
 @pytest.fixture

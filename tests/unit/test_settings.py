@@ -9,15 +9,9 @@ from service.errors import Misconfigured
 from service.settings import Settings, load_settings
 from tests.settings_table import PAGE, settings_of, with_table
 
+pytestmark = pytest.mark.usefixtures("no_environment")
+
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(autouse=True)
-def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
-    for name in [name for name in os.environ if name.startswith("ARIANE_")]:
-        monkeypatch.delenv(name)
 
 
 def test_the_example_loads() -> None:
