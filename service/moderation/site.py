@@ -98,7 +98,8 @@ async def _failed(request: Request, exc: Exception) -> Response:
         desk: Desk = request.app.state.desk
         words = words_of(request, desk.settings.forum.language)
         return _error(request, status, exc.said(words), words.lang)
-    return _error(request, status, str(exc))
+    outside = getattr(request.state, "session", None) is None  # who isn't signed in learns nothing of our servers
+    return _error(request, status, "" if outside and status >= 500 else str(exc))
 
 
 async def _unreadable(request: Request, exc: Exception) -> Response:

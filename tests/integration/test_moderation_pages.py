@@ -2,12 +2,17 @@
 
 import re
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
 
+import httpx
 import pytest
 
-from service.moderation.site import APIS, PAGES
+from service.errors import Transient
+from service.moderation.access import SESSION_COOKIE
+from service.moderation.site import APIS, PAGES, moderation_app
 from service.store.pool import Pool
-from tests.moderators import Pages, open_pages, visible
+from service.store.sessions import Person
+from tests.moderators import MODERATOR, Pages, open_pages, visible
 
 
 @pytest.fixture
@@ -88,6 +93,34 @@ async def test_a_browser_keeps_the_style_and_asks_whether_it_changed(pages: Page
     again = await pages.client.get("/static/style.css", headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
     assert (await pages.client.get("/static/../site.py")).status_code == 404
+
+
+@dataclass
+class Failing:
+    """Sessions whose database is gone; `person` was signed in before."""
+
+    person: Person | None
+
+    async def present(self, session: str, **_: object) -> Person | None:
+        if self.person is None:
+            raise Transient("database: no connection to 10.1.2.3")
+        return self.person
+
+
+@pytest.mark.parametrize("path", ["/", "/api/flags"])
+@pytest.mark.parametrize(("person", "told"), [(None, False), (MODERATOR, True)])
+async def test_what_fails_is_told_to_nobody_outside(
+    pages: Pages, pool: Pool, path: str, person: Person | None, told: bool
+) -> None:
+    class Down:
+        async def activation(self) -> None:
+            raise Transient("database: no connection to 10.1.2.3")
+
+    desk = replace(pages.desk, sessions=Failing(person), switches=Down())  # type: ignore[arg-type]  # they fail first
+    app, cookies = httpx.ASGITransport(moderation_app(desk)), {SESSION_COOKIE: "x"}
+    async with httpx.AsyncClient(transport=app, base_url="https://ariane.example", cookies=cookies) as client:
+        answer = await client.get(path)
+    assert (answer.status_code, "10.1.2.3" in answer.text) == (503, told)
 
 
 async def test_a_page_that_is_not_there_says_so(pages: Pages) -> None:
