@@ -34,7 +34,7 @@ SELECT {_HEAD},
        ARRAY(SELECT DISTINCT kind FROM answer_signals AS one WHERE one.post_id = shown_traces.post_id ORDER BY 1)
            AS signals,
        ARRAY(SELECT DISTINCT kind FROM answer_deeds AS one WHERE one.post_id = shown_traces.post_id
-             AND one.outcome = 'done' ORDER BY 1) AS deeds,
+             AND one.outcome = 'done' AND kind <> 'read' ORDER BY 1) AS deeds,
        EXISTS (SELECT FROM source_alerts WHERE answer_post_id = post_id AND seen_at IS NULL) AS alerted
 FROM shown_traces {_WHERE}
 ORDER BY recorded_at DESC, trace_id DESC LIMIT %(limit)s OFFSET %(offset)s

@@ -243,6 +243,7 @@ async def test_what_our_post_says_is_brought_where_its_text_was_let_go(pages: Pa
     store = DeedStore(pool)
     (read,) = await store.of(PostId(140))
     await store.read(read, "\n<i>Water</i> them evenly.", now=NOON)
+    assert "read" not in visible(await pages.text("/answers?outcome=posted")).partition("Feedback")[2].split()
     assert 'rows="8">\n\n&lt;i&gt;Water&lt;/i&gt; them evenly.</textarea>' in await pages.text("/answers/140")
     sent = await pages.post("/answers/140/edit", {"raw": "What I just wrote of it.", "why": " "})
     assert (sent.status_code, "What I just wrote of it.</textarea>" in sent.text) == (422, True)
