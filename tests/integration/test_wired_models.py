@@ -63,7 +63,8 @@ async def test_a_question_waits_for_one_batch_of_a_backfill_at_most(
     before = len(fake.posted(path))
     await models.embedder.embed_query("why does the valve leak?")
     sent = [body[field] for body in fake.posted(path)]
-    assert sent.index(["why does the valve leak?"]) <= before + 1, "6 x 10 batches wait; the question goes before them"
+    on_their_way = fake.most_at_once  # as many may have been sent that the server had not seen yet
+    assert sent.index(["why does the valve leak?"]) <= before + on_their_way, "6 x 10 batches wait; it goes before them"
     made = await asyncio.gather(*backfill)
     assert [len(one) for one in made] == [len(TEXTS)] * 6
 
