@@ -7,6 +7,7 @@ from functools import lru_cache
 
 LEAST_CHARS = 5
 """Shorter words have too many neighbours to be told apart."""
+_BEGINNING_CHARS = 4
 _ENDING_CHARS = 3
 _LONGEST_ENDING = 5
 _REPLACED_CHARS = 9
@@ -18,13 +19,19 @@ _PIECE = re.compile(r"[a-z]+")
 
 @dataclass(frozen=True)
 class Lexicon:
-    """`targets`: beginnings of words that patterns name, `heads` theirs; `known`: words that are right as they are."""
+    """`targets`: beginnings of words that patterns name, `heads` theirs; `known`: words that are right as they are.
+
+    `neighbours` are the targets by themselves less a letter at most, `beginnings` those of its keys; `scrambled` the
+    targets by their letters, `shapes` the first letter, the last and the length of each.
+    """
 
     targets: frozenset[str]
     heads: frozenset[str]
     known: frozenset[str]
     neighbours: dict[str, tuple[str, ...]]
+    beginnings: frozenset[str]
     scrambled: dict[str, str]
+    shapes: frozenset[tuple[str, str, int]]
 
     def mended(self, words: Sequence[str]) -> list[str]:
         """The words with broken ones joined, glued ones parted, and misspelt ones put right."""
@@ -59,8 +66,15 @@ def lexicon(patterns: Iterable[str], examples: Iterable[str]) -> Lexicon:
             neighbours[shorter] = (*neighbours.get(shorter, ()), target)
     words = {word for example in examples for word in example.split()}
     scrambled = {_letters(target): target for target in sorted(targets)}
-    heads = frozenset(target[:end] for target in targets for end in range(2, len(target)))
-    return Lexicon(targets, heads, frozenset(words | pieces), neighbours, scrambled)
+    return Lexicon(
+        targets,
+        frozenset(target[:end] for target in targets for end in range(2, len(target))),
+        frozenset(words | pieces),
+        neighbours,
+        frozenset(key[:_BEGINNING_CHARS] for key in neighbours),
+        scrambled,
+        frozenset((target[0], target[-1], len(target)) for target in targets),
+    )
 
 
 def _letters(word: str) -> str:
@@ -78,16 +92,28 @@ def _mend(known: Lexicon, word: str) -> tuple[str, ...]:
         return (word,)
     if any(word[:end] in known.targets for end in range(max(LEAST_CHARS, len(word) - _LONGEST_ENDING), len(word) + 1)):
         return (word,)
+    begins_alike = _begins_alike(known, word)
     for end in range(len(word), max(LEAST_CHARS - 1, len(word) - _ENDING_CHARS) - 1, -1):
-        right = _respelt(known, word[:end])
+        right = _respelt(known, word[:end], begins_alike)
         if right and (end == len(word) or right[-1] == word[end - 1]):
             return (right + word[end:],)
     return _parted(known, word) or (word,)
 
 
-def _respelt(known: Lexicon, word: str) -> str | None:
-    if scrambled := known.scrambled.get(_letters(word)):
+def _begins_alike(known: Lexicon, word: str) -> bool:
+    """Whether a word, whole or less one of its first letters, begins as one of the neighbours does: few words do."""
+    begins, left = known.beginnings, range(1, _BEGINNING_CHARS)
+    return word[:_BEGINNING_CHARS] in begins or any(
+        word[:at] + word[at + 1 : _BEGINNING_CHARS + 1] in begins for at in left
+    )
+
+
+def _respelt(known: Lexicon, word: str, begins_alike: bool) -> str | None:
+    shape = word[0], word[-1], len(word)
+    if shape in known.shapes and (scrambled := known.scrambled.get(_letters(word))):
         return scrambled
+    if not begins_alike:
+        return None
     near = {
         target for shorter in _shortened(word) if shorter in known.neighbours for target in known.neighbours[shorter]
     }
