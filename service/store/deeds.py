@@ -7,7 +7,7 @@ from datetime import datetime
 from psycopg.rows import class_row
 
 from service.answer.ports import AnsweredPost, Deed, DeedKind, FixedReply
-from service.domain import Posted, PostId, Result, UserId
+from service.domain import Posted, PostId, Result, SkipReason, UserId
 from service.store.pool import Connection, Pool, connection, transaction
 from service.store.values import storable
 
@@ -74,6 +74,15 @@ UPDATE source_alerts SET seen_at = %(now)s, seen_by = %(by)s WHERE answer_post_i
 _EXPIRE = """
 UPDATE answer_deeds SET raw = NULL
 WHERE raw IS NOT NULL AND (asked_at < %s OR kind = 'read' AND asked_at < now() - interval '1 day')
+"""
+
+# A worker that was killed at every try, or met a fault of ours, closed nothing, and what waits is not asked for again.
+_LOST = """
+UPDATE answer_deeds SET outcome = %s, done_at = now(), raw = NULL
+WHERE outcome IS NULL AND NOT EXISTS (
+    SELECT FROM procrastinate_jobs
+    WHERE task_name = 'carry_out' AND status IN ('todo', 'doing') AND args @> jsonb_build_object('deed_id', deed_id)
+)
 """
 
 CARRIED_OUT = frozenset({DeedKind.POST, DeedKind.HIDE, DeedKind.EDIT, DeedKind.READ})
@@ -178,8 +187,9 @@ class DeedStore:
             await _close(conn, deed, why, now)
 
     async def expire(self, *, before: datetime) -> None:
-        """Drop the texts of edits that were never carried out, and what our posts said a day ago."""
-        async with connection(self._pool) as conn:
+        """Give up what no job is left for, drop the texts of edits from `before`, and what our posts said a day ago."""
+        async with transaction(self._pool) as conn:
+            await conn.execute(_LOST, (SkipReason.GIVEN_UP,))
             await conn.execute(_EXPIRE, (before,))
 
 

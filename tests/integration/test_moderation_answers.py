@@ -153,6 +153,18 @@ async def test_post_it_is_asked_of_the_worker_once(pages: Pages, pool: Pool) -> 
     assert 'action="/moderation/answers/140/post"' not in html
 
 
+async def test_a_deed_that_no_job_is_left_for_may_be_asked_again(pages: Pages, pool: Pool) -> None:
+    """Its worker was killed at every try, so that nobody closed it."""
+    await answered(pool)
+    await pages.post("/answers/140/post", {})
+    for status, outcome in (("todo", None), ("doing", None), ("failed", "given_up")):
+        await rows(pool, f"UPDATE procrastinate_jobs SET status = '{status}' RETURNING 1")
+        await DeedStore(pool).expire(before=NOON)
+        assert [deed[-1] for deed in await deeds(pool)] == [outcome]
+    assert "given up after several tries" in visible(await pages.text("/answers/140"))
+    assert (await pages.post("/answers/140/post", {})).headers["location"].endswith("?done=post")
+
+
 async def test_an_address_puts_no_words_into_a_page(pages: Pages, pool: Pool) -> None:
     await answered(pool)
     html = await pages.text("/answers/140?done=Your+session+is+over,+sign+in+at+evil.example")
