@@ -20,7 +20,7 @@ ARIANES = ("Transient", "Busy", "Unsure", "Misconfigured", "Rejected", "_Again")
 
 @dataclass
 class Log:
-    """Stands in for the worker's logger."""
+    """What the program said, whichever module said it."""
 
     said: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
@@ -29,13 +29,13 @@ class Log:
 
     warning = error = info
 
-    def foreign(self) -> list[object]:
-        """Jobs that failed for another reason than ours say."""
-        return [
-            fields
-            for event, fields in self.said
-            if event == "job_failed" and not str(fields["error"]).startswith(ARIANES)
-        ]
+    def failed(self) -> list[dict[str, Any]]:
+        """The jobs that failed."""
+        return [fields for event, fields in self.said if event == "job_failed"]
+
+    def foreign(self) -> list[dict[str, Any]]:
+        """Those that failed for another reason than ours say."""
+        return [fields for fields in self.failed() if not str(fields["error"]).startswith(ARIANES)]
 
 
 @contextmanager

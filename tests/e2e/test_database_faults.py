@@ -81,13 +81,6 @@ def new_role(url: str, name: str) -> Iterator[None]:
         conn.execute(sql.SQL("DROP ROLE {}").format(role))
 
 
-@pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> Log:
-    log = Log()
-    monkeypatch.setattr("service.worker.log", log)
-    return log
-
-
 async def refuse(of: Patient) -> Lift:
     await of.it.doors["database"].shut()
     return of.it.doors["database"].open

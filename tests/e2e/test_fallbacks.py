@@ -23,13 +23,6 @@ OFF_TOPIC = "@ariane which wine suits oysters?"
 SERVER_PARTS = (Part.EMBEDDER, Part.RERANKER, Part.MODEL, Part.FORUM)
 
 
-@pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> Log:
-    log = Log()
-    monkeypatch.setattr("service.worker.log", log)
-    return log
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running(
     request: pytest.FixtureRequest, server_url: str, template_url: str, tmp_path_factory: pytest.TempPathFactory
@@ -150,6 +143,7 @@ async def ask_under(it: ModelLoop, row: Fallback, log: Log) -> None:
     assert trace.notes == list(row.notes)
     without = {WhenDown.EXTRACTIVE: "extractive, the model was down", WhenDown.SOURCES: ""}
     assert trace.drafted_by == (without[row.when_down] if row.when_down else it.loop.settings.models.answerer.model)
+    assert log.failed() or "`job_failed`" not in row.recorded
     assert log.foreign() == []
     assert gave_up() == failed
 
