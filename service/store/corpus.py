@@ -35,6 +35,10 @@ ON CONFLICT (category_id) DO NOTHING
 """
 
 
+PUT_AT_ONCE = 2000
+"""Posts stored in one transaction, which holds up every other that has a word in common with them."""
+
+
 class CorpusStore:
     """Matches `service.ingest.ports.Corpus` and `Backfills`."""
 
@@ -96,8 +100,11 @@ class CorpusStore:
         stale, and at the same `updated_at` one that stands against a reading. A reading that began at `read_at` brings
         back what was removed before it.
         """
-        async with transaction(self._pool) as conn:
-            return await put_posts(conn, indexed, read_at=read_at)
+        stored = 0
+        for start in range(0, len(indexed), PUT_AT_ONCE):
+            async with transaction(self._pool) as conn:
+                stored += await put_posts(conn, indexed[start : start + PUT_AT_ONCE], read_at=read_at)
+        return stored
 
     async def remove_post(self, post_id: PostId, *, updated_at: datetime) -> bool:
         """Mark the post deleted and drop its text, postings and vectors, unless a newer state is there.
@@ -109,8 +116,7 @@ class CorpusStore:
 
     async def withdraw_posts(self, post_ids: Sequence[PostId], *, read_at: datetime) -> int:
         """Drop all that is kept of posts that a reading which began at `read_at` didn't show; how many were there."""
-        async with transaction(self._pool) as conn:
-            return await removal.withdraw_posts(conn, post_ids, read_at=read_at)
+        return await removal.withdraw_in_parts(self._pool, post_ids, read_at=read_at)
 
     async def remove_topic(self, topic_id: TopicId, *, read_at: datetime | None = None) -> int:
         """Drop the words of a topic that the public no longer sees, and of its posts; how many posts were dropped.
@@ -118,7 +124,8 @@ class CorpusStore:
         Nothing is done where the topic was stored after `read_at`, when the reading that missed it began.
         """
         async with transaction(self._pool) as conn:
-            return await removal.remove_topic(conn, topic_id, read_at=read_at)
+            removed = await removal.remove_topic(conn, topic_id, read_at=read_at)
+        return await self._withdraw(topic_id) if removed else 0
 
     async def hide_topic(self, topic_id: TopicId) -> None:
         """Keep the topic out of search until it is stored anew; its words go with withdraw_private."""
@@ -135,7 +142,17 @@ class CorpusStore:
     async def withdraw_private(self) -> int:
         """Drop the words of every topic that the public doesn't see now; how many posts were dropped."""
         async with transaction(self._pool) as conn:
-            return await removal.withdraw_private(conn)
+            await removal.forget_titles(conn)
+        return await self._withdraw()
+
+    async def _withdraw(self, topic_id: TopicId | None = None) -> int:
+        withdrawn = 0
+        while True:
+            async with transaction(self._pool) as conn:
+                part = await removal.withdraw_private(conn, topic_id)
+            if not part:
+                return withdrawn
+            withdrawn += part
 
     async def now(self) -> datetime:
         """The database's time, by which readings and writings are ordered."""

@@ -94,8 +94,15 @@ class MemberStore:
                 who = account.user_id, _name(account)
                 if (await conn.execute(_ADD, (*who, storable(by), storable(reason), now))).rowcount:
                     await note_change(conn, "opted_out", account, by=by, reason=reason, now=now)
-            ids = [one.user_id for one in accounts if one.user_id is not None]
-            return await opt_out_posts(conn, ids, [name for one in accounts if (name := _name(one)) is not None])
+        ids = [one.user_id for one in accounts if one.user_id is not None]
+        names = [name for one in accounts if (name := _name(one)) is not None]
+        left = 0
+        while True:
+            async with transaction(self._pool) as conn:
+                part = await opt_out_posts(conn, ids, names)
+            if not part:
+                return left
+            left += part
 
     async def opt_in(self, accounts: Sequence[Account], *, by: str, reason: str, now: datetime) -> int:
         """These accounts may be quoted again, once their posts are read anew; how many had opted out."""

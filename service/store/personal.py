@@ -10,8 +10,8 @@ from psycopg import sql
 
 from service.domain import PostId, UserId
 from service.store.members import Account, note_change
-from service.store.pool import Connection, Pool, transaction
-from service.store.removal import withdraw_posts
+from service.store.pool import Connection, Pool, connection, transaction
+from service.store.removal import withdraw_in_parts, withdraw_posts
 
 
 class Fate(StrEnum):
@@ -140,18 +140,19 @@ _EMPTY_POSTS = "UPDATE posts SET user_id = NULL, username = '' WHERE post_id = A
 async def erase(
     pool: Pool, accounts: Sequence[Account], *, pseudonym: str, gone: bool, by: str, reason: str, now: datetime
 ) -> int:
-    """Erase all that we keep of a member, in one transaction; how many posts of his were known.
+    """Erase all that we keep of a member; how many posts of his were known.
 
-    Records of decisions name the `pseudonym` in his place. Posts that the forum still shows come back with the next
-    reading. With the account `gone` an opt-out has nothing left to keep, and goes too.
+    His posts leave the index in parts, then the rest goes in one transaction, with what he wrote meanwhile. Records of
+    decisions name the `pseudonym` in his place. Posts that the forum still shows come back with the next reading. With
+    the account `gone` an opt-out has nothing left to keep, and goes too.
     """
+    async with connection(pool) as conn:
+        posts, read_at = await _posts_now(conn, await _values(conn, accounts))
+    await withdraw_in_parts(pool, posts, read_at=read_at)
     async with transaction(pool) as conn:
         values = await _values(conn, accounts)
-        known = "SELECT post_id FROM posts WHERE post_id = ANY(%(wrote)s) ORDER BY post_id"
-        posts = [PostId(row[0]) async for row in await conn.execute(known, values)]
-        read_at = await (await conn.execute("SELECT clock_timestamp()")).fetchone()
-        assert read_at is not None  # noqa: S101 - a SELECT without FROM has a row
-        await withdraw_posts(conn, posts, read_at=read_at[0])
+        posts, read_at = await _posts_now(conn, values)
+        await withdraw_posts(conn, posts, read_at=read_at)
         for statement in (_EMPTY_POSTS, _EMPTY_DELIVERIES, _EMPTY_REPLIED_TO, _EMPTY_FOUND, *_EMPTY_ANSWERS):
             await conn.execute(statement, values)
         for held in PERSONAL:
@@ -175,6 +176,15 @@ async def export(pool: Pool, accounts: Sequence[Account]) -> dict[str, list[Any]
         kept["inbox"] = [row[0] async for row in await conn.execute(_DELIVERIES, values)]
         kept["found"] = [row[0] async for row in await conn.execute(_FOUND, values)]
     return {table: rows for table, rows in kept.items() if rows}
+
+
+async def _posts_now(conn: Connection, values: dict[str, Any]) -> tuple[list[PostId], datetime]:
+    """His posts that are known, and the time."""
+    known = "SELECT post_id FROM posts WHERE post_id = ANY(%(wrote)s) ORDER BY post_id"
+    posts = [PostId(row[0]) async for row in await conn.execute(known, values)]
+    read_at = await (await conn.execute("SELECT clock_timestamp()")).fetchone()
+    assert read_at is not None  # noqa: S101 - a SELECT without FROM has a row
+    return posts, read_at[0]
 
 
 async def _values(conn: Connection, accounts: Sequence[Account]) -> dict[str, Any]:

@@ -2,14 +2,17 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import LiteralString
 
 from service.domain import PostId, TopicId, UserId
 from service.store.passages import drop_passages
-from service.store.pool import Connection
+from service.store.pool import Connection, Pool, transaction
 from service.store.postings import NO_TERMS, put_postings
 from service.store.topics import refresh_topics, topics_of
 from service.store.withdrawn import forget_beside
+
+PART = 500
+"""Posts that leave the index in one transaction. Each has some hundred postings: 40,000 at once took longer than any
+transaction may, so that a big category that was closed never lost its text."""
 
 _REMOVE_POST = """
 INSERT INTO posts AS stored (post_id, post_number, post_type, username, created_at, updated_at, read_at, refusal)
@@ -29,35 +32,35 @@ WHERE stored.refusal IS DISTINCT FROM 'deleted' AND (stored.read_at IS NULL OR s
 RETURNING post_id
 """
 
-_REFUSE_TOPIC = """
-UPDATE posts SET refusal = 'topic_deleted', body = NULL, length = 0 WHERE post_id IN (
-    SELECT post_id FROM posts WHERE topic_id = %s AND (refusal IS NULL OR refusal = 'opted_out')
-    ORDER BY post_id FOR UPDATE
-) RETURNING post_id
-"""
+_WORDS = "(posts.refusal IS NULL OR posts.refusal = 'opted_out')"
 
 _NOT_PUBLIC = """
-SELECT topic_id, CASE
-    WHEN topics.deleted THEN 'topic_deleted' WHEN NOT visible THEN 'topic_unlisted'
-    WHEN read_restricted IS NOT FALSE THEN 'category_private' ELSE 'archetype'
-END AS refusal, topics.title <> '' AS titled
 FROM topics LEFT JOIN categories USING (category_id)
-WHERE NOT EXISTS (SELECT FROM public_topics WHERE public_topics.topic_id = topics.topic_id)
+WHERE (%(topic_id)s::bigint IS NULL OR topics.topic_id = %(topic_id)s)
+  AND NOT EXISTS (SELECT FROM public_topics WHERE public_topics.topic_id = topics.topic_id)
 """
 
-_REFUSE_PRIVATE = """
-UPDATE posts SET refusal = private.refusal, body = NULL, length = 0
-FROM unnest(%s::bigint[], %s::text[]) AS private (topic_id, refusal)
+_REFUSE_PRIVATE = f"""
+WITH private AS MATERIALIZED (
+    SELECT topics.topic_id, CASE
+        WHEN topics.deleted THEN 'topic_deleted' WHEN NOT visible THEN 'topic_unlisted'
+        WHEN read_restricted IS NOT FALSE THEN 'category_private' ELSE 'archetype'
+    END AS refusal {_NOT_PUBLIC}
+    AND EXISTS (SELECT FROM posts WHERE posts.topic_id = topics.topic_id AND {_WORDS}) LIMIT %(part)s
+)
+UPDATE posts SET refusal = private.refusal, body = NULL, length = 0 FROM private
 WHERE posts.topic_id = private.topic_id AND posts.post_id IN (
-    SELECT post_id FROM posts WHERE (refusal IS NULL OR refusal = 'opted_out') AND topic_id = ANY(%s)
-    ORDER BY post_id FOR UPDATE
+    SELECT post_id FROM posts WHERE topic_id IN (SELECT topic_id FROM private) AND {_WORDS}
+    ORDER BY post_id LIMIT %(part)s FOR UPDATE
 ) RETURNING posts.post_id
-"""
+"""  # noqa: S608 - both parts are constants of this module
+
+_TITLED = f"SELECT topic_id {_NOT_PUBLIC} AND title <> '' ORDER BY topic_id"
 
 _OPT_OUT = """
 UPDATE posts SET refusal = 'opted_out', body = NULL, length = 0 WHERE post_id IN (
     SELECT post_id FROM posts WHERE refusal IS NULL AND (user_id = ANY(%s) OR username = ANY(%s))
-    ORDER BY post_id FOR UPDATE
+    ORDER BY post_id LIMIT %s FOR UPDATE
 ) RETURNING post_id
 """
 
@@ -83,59 +86,56 @@ async def withdraw_posts(conn: Connection, post_ids: Sequence[PostId], *, read_a
     return len(gone)
 
 
-async def remove_topic(conn: Connection, topic_id: TopicId, *, read_at: datetime | None) -> int:
-    """Drop the words of a topic, and its posts, unless it was stored after `read_at`; how many posts were dropped.
+async def withdraw_in_parts(pool: Pool, post_ids: Sequence[PostId], *, read_at: datetime) -> int:
+    """`withdraw_posts`, PART of them in a transaction."""
+    withdrawn = 0
+    for start in range(0, len(post_ids), PART):
+        async with transaction(pool) as conn:
+            withdrawn += await withdraw_posts(conn, post_ids[start : start + PART], read_at=read_at)
+    return withdrawn
 
-    In a transaction.
-    """
-    if read_at is not None:
-        newer = "SELECT FROM topics WHERE topic_id = %s AND synced_at > %s"
-        if (await conn.execute(newer, (topic_id, read_at))).rowcount:
-            return 0
-    dropped = await _refuse(conn, _REFUSE_TOPIC, topic_id)
+
+async def remove_topic(conn: Connection, topic_id: TopicId, *, read_at: datetime | None) -> bool:
+    """Drop the words of a topic unless it was stored after `read_at`; those of its posts go with `withdraw_private`."""
+    newer = "SELECT FROM topics WHERE topic_id = %s AND synced_at > %s"
+    if read_at is not None and (await conn.execute(newer, (topic_id, read_at))).rowcount:
+        return False
     await conn.execute(
         "UPDATE topics SET deleted = true, title = '', slug = '', tags = '{}' WHERE topic_id = %s", (topic_id,)
     )
-    return dropped
+    return True
 
 
-async def withdraw_private(conn: Connection) -> int:
-    """Drop what is kept of every topic that the public doesn't see now; how many posts. In a transaction."""
-    private = await (await conn.execute(_NOT_PUBLIC)).fetchall()
-    titled = [topic_id for topic_id, _, has_title in private if has_title]
-    topics, refusals = [row[0] for row in private], [row[1] for row in private]
-    dropped = await _refuse(conn, _REFUSE_PRIVATE, topics, refusals, topics, also=titled)
+async def forget_titles(conn: Connection) -> None:
+    """Drop the words of every topic that the public doesn't see now; in a transaction."""
+    titled = [TopicId(row[0]) async for row in await conn.execute(_TITLED, {"topic_id": None})]
+    await refresh_topics(conn, lengths=titled)  # it locks them in their order
     await conn.execute(_FORGET_TITLES, (titled,))
-    return dropped
+
+
+async def withdraw_private(conn: Connection, topic_id: TopicId | None = None) -> int:
+    """Drop what is kept of the next PART posts, at most, of topics, or this one, that the public doesn't see now.
+
+    In a transaction; how many posts, 0 where none is left.
+    """
+    cursor = await conn.execute(_REFUSE_PRIVATE, {"topic_id": topic_id, "part": PART})
+    refused = [PostId(row[0]) async for row in cursor]
+    await _drop(conn, refused)
+    return len(refused)
 
 
 async def opt_out_posts(conn: Connection, user_ids: Sequence[UserId], usernames: Sequence[str]) -> int:
-    """Take what these accounts wrote out of the index; how many posts. In a transaction."""
-    cursor = await conn.execute(_OPT_OUT, (list(user_ids), list(usernames)))
+    """Take the next PART posts of these accounts out of the index; how many, 0 where none is left. In a transaction."""
+    cursor = await conn.execute(_OPT_OUT, (list(user_ids), list(usernames), PART))
     refused = [PostId(row[0]) async for row in cursor]
     await _drop(conn, refused, readable=refused)
     return len(refused)
 
 
-async def _refuse(conn: Connection, query: LiteralString, *values: object, also: Sequence[TopicId] = ()) -> int:
-    refused = [PostId(row[0]) async for row in await conn.execute(query, values)]
-    await _drop(conn, refused, also=also)
-    return len(refused)
-
-
-async def _drop(
-    conn: Connection,
-    post_ids: Sequence[PostId],
-    *,
-    also: Sequence[TopicId] = (),
-    readable: Collection[PostId] = (),
-) -> None:
-    """Drop what is kept of these posts; `also` are topics that the transaction is going to change, to be locked too.
-
-    `readable` are those that everyone can still read on the forum.
-    """
+async def _drop(conn: Connection, post_ids: Sequence[PostId], *, readable: Collection[PostId] = ()) -> None:
+    """Drop what is kept of these posts; `readable` are those that everyone can still read on the forum."""
     await put_postings(conn, dict.fromkeys(post_ids, NO_TERMS))
     await drop_passages(conn, post_ids)
     topics = await topics_of(conn, post_ids)
-    await refresh_topics(conn, lengths={*topics, *also}, vectors=topics)
+    await refresh_topics(conn, lengths=topics, vectors=topics)
     await forget_beside(conn, post_ids, readable=readable)
