@@ -1,5 +1,6 @@
 """Who may open a page, and what a changing request must bring: a session, our own origin and the session's token."""
 
+import asyncio
 import hashlib
 import hmac
 import json
@@ -9,6 +10,7 @@ from typing import Annotated, Any, cast
 from urllib.parse import parse_qsl
 
 from fastapi import Depends, Request
+from starlette.requests import ClientDisconnect
 
 from service.errors import Rejected
 from service.moderation.desk import Desk, Here
@@ -19,6 +21,8 @@ SESSION_COOKIE = "ariane_session"
 CSRF_FIELD = "csrf"
 CSRF_HEADER = "x-csrf-token"
 MAX_BODY_BYTES = 300_000
+READ_SECONDS = 10.0
+"""Longest wait for a whole body, which whoever isn't signed in may send too."""
 MAX_FIELDS = 200
 SAFE = frozenset({"GET", "HEAD"})
 API = "/api/"
@@ -79,10 +83,14 @@ async def own_form(request: Request, session: Moderator) -> None:
 async def _body(request: Request) -> bytes:
     if not hasattr(request.state, "sent"):
         body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MAX_BODY_BYTES:
-                raise Refusal("sign_in.too_large", status=413, bytes=MAX_BODY_BYTES)
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                async for chunk in request.stream():
+                    body += chunk
+                    if len(body) > MAX_BODY_BYTES:
+                        raise Refusal("sign_in.too_large", status=413, bytes=MAX_BODY_BYTES)
+        except (TimeoutError, ClientDisconnect) as exc:
+            raise Refusal("sign_in.too_slow", status=408) from exc
         request.state.sent = bytes(body)
     return cast("bytes", request.state.sent)
 

@@ -1,5 +1,6 @@
 """Signing in by the simulated forum: staff come in, and nothing forged, replayed, late or sent by others does."""
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 
 from service.__main__ import ariane
 from service.discourse.connect import signature
+from service.moderation import access
 from service.moderation.sign_in import safe_next
 from service.settings import Settings
 from service.simulator.app import create_simulator
@@ -352,6 +354,19 @@ async def test_a_body_that_is_too_large_or_no_form_is_refused(pool: Pool) -> Non
             headers={"Origin": ORIGIN, "Content-Type": "application/x-www-form-urlencoded"},
         )
         assert odd.status_code == 400
+
+
+async def test_a_body_that_takes_too_long_is_not_waited_for(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "READ_SECONDS", 0.05)
+
+    async def dripping() -> AsyncIterator[bytes]:
+        yield b"token="
+        await asyncio.Event().wait()
+
+    async with open_pages(pool) as pages:
+        kind = {"Origin": ORIGIN, "Content-Type": "application/x-www-form-urlencoded"}
+        answer = await pages.client.post("/sign-in/link", content=dripping(), headers=kind)
+        assert (answer.status_code, "did not arrive in time" in answer.text) == (408, True)
 
 
 async def test_over_plain_http_the_cookie_can_still_be_kept(pool: Pool) -> None:
