@@ -55,7 +55,7 @@ def album(scene: Scene, lang: Lang) -> tuple[Picture, ...]:
 
 
 TRIED = {
-    "en": "Why does my supermarket basil die within a week?",
+    "en": "Should I kill the black crocodiles with orange spots on my broad beans?",
     "fr": "Comment bouturer du basilic dans un verre d’eau ?",
 }
 DECLINED = {

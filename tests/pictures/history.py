@@ -73,8 +73,7 @@ _OTHERS = (
 )
 """What the forum has no answer to, and what isn't for it."""
 
-OPINIONS = ("Thank you so very much again!", "Ça ne répond pas à ma question.")
-"""What is said of two of the answers."""
+THANKS = ("Thank you so very much again!", "Merci beaucoup à tous, c’est parfait !")
 
 
 def questions() -> list[Question]:
@@ -89,7 +88,7 @@ def questions() -> list[Question]:
 
 
 async def react(loop: Loop, posts: Sequence[int]) -> None:
-    """Let members like, accept, thank and object to some of our replies to these posts, and one source be deleted."""
+    """Let members like, accept and thank for some of our replies to these posts, and one source be deleted."""
     forum = loop.room.forum
     ours = {(one.topic_id, one.reply_to): one for one in forum.posts.values() if one.user_id == BOT_ID}
     asked = [forum.posts[post] for post in posts]
@@ -97,7 +96,7 @@ async def react(loop: Loop, posts: Sequence[int]) -> None:
     for at, (_, reply) in enumerate(answered[::-2]):
         reaction = "solve" if at % 3 == 2 else "like"
         await _send(loop, "react", {"reaction": reaction, "post": reply.id, "by": "piment_doux"})
-    for (_, reply), said in zip(answered[2::9], OPINIONS, strict=False):
+    for (_, reply), said in zip(answered[2::9], THANKS, strict=False):
         await loop.say(said, by="Henri56", topic=reply.topic_id, reply_to=reply.number)
     await loop.drain()
     wrong = PostId(answered[-2][0].id)
@@ -108,6 +107,16 @@ async def react(loop: Loop, posts: Sequence[int]) -> None:
     [cited] = stored.cited[:1]
     gone = next(one.post_id for one in stored.trace.sources if one.n == cited)
     await _send(loop, "moderate", {"deed": "delete", "target": gone})
+    await loop.drain()
+
+
+async def like(loop: Loop, topics: Sequence[int]) -> None:
+    """Let a member like our replies in these topics, and take the first one for the solution."""
+    forum = loop.room.forum
+    replies = [one for one in forum.posts.values() if one.user_id == BOT_ID and one.topic_id in topics]
+    for reply in replies:
+        await _send(loop, "react", {"reaction": "like", "post": reply.id, "by": "balcony_nell"})
+    await _send(loop, "react", {"reaction": "solve", "post": replies[0].id, "by": "maelle"})
     await loop.drain()
 
 

@@ -28,7 +28,7 @@ from service.wiring.work import Worker, work_of
 from service.worker import run_worker
 from tests.e2e.loop import SECRET, Loop, acting_as, address, fill_index, loop_settings, serving
 from tests.moderators import CONNECT_SECRET
-from tests.pictures.history import FEATURED, HELD_BACK, Question, date_back, questions, react
+from tests.pictures.history import FEATURED, HELD_BACK, Question, date_back, like, questions, react
 from tests.simulated import ADMIN_KEY, KEY, room_of
 
 MODERATOR = "maelle"
@@ -105,6 +105,7 @@ async def _play(loop: Loop, forum: str, pages: str) -> Scene:
     await date_back(pool, [one["id"] for one in (*shadowed, *posted)])
     featured = {lang: await _ask(loop, one) for lang, one in FEATURED.items()}
     await loop.drain(seconds=DRAIN_SECONDS)
+    await like(loop, [one["topic_id"] for one in featured.values()])
     await _turn(loop, f"category:{PLOT}", "shadow", "the vegetable plot later")
     held = {lang: await _ask(loop, one, category=PLOT) for lang, one in HELD_BACK.items()}
     await loop.drain(seconds=DRAIN_SECONDS)
