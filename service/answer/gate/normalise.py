@@ -82,8 +82,7 @@ _SPACED = re.compile(
 _SET_APART = re.compile(r"(?:(?<=  )|(?<![^\n]))[a-z0-9](?: [a-z0-9])+(?=  |\s*(?:\n|$))")
 _LEAST_SPACED, _LEAST_SET_APART = 3, 2
 """Letters in a row that the patterns above want, the first of them where they match."""
-_LONG_RUN = re.compile(r"([a-z])\1{2,}")
-_RUNS = tuple(3 * letter for letter in string.ascii_lowercase)
+_LONG_RUNS = {3 * letter: re.compile(f"{letter}{{3,}}") for letter in string.ascii_lowercase}
 
 _TAGS = re.compile("[\U000e0020-\U000e007e]+")
 _LEAST_BASE64 = 16
@@ -109,7 +108,7 @@ def _enough(wanted: int, part: Callable[[int], str]) -> str:
     """The words of a part of a long text: of more of it where characters that say nothing fill what was read."""
     words = ""
     for chars in (wanted + wanted // 4, wanted + wanted // 2, 2 * wanted, 3 * wanted, MOST_CHARS):
-        read = part(chars)
+        read = _plainly_written(part(chars))
         if chars == MOST_CHARS or _at_most(read) >= wanted:
             words = normalise(read)
         if len(words) >= wanted:
@@ -120,7 +119,7 @@ def _enough(wanted: int, part: Callable[[int], str]) -> str:
 def _at_most(text: str) -> int:
     """About the most characters that the words of a text may have: soon told."""
     words = text.encode("utf-8", "replace").translate(_ABOUT_WORDS).replace(b".", b" . ").split()
-    return len(b" ".join(words)) + _MAIL_CHARS * text.count("@")
+    return len(b" ".join(words).replace(b" . .", b" .").replace(b" . .", b" .")) + _MAIL_CHARS * text.count("@")
 
 
 def normalise(text: str) -> str:
@@ -150,12 +149,16 @@ def normalise(text: str) -> str:
 
 def _latin(text: str) -> str:
     """A text in small Latin letters without accents, whatever letters it was written in."""
-    if not text.isascii():
-        text = _BEYOND_ASCII.sub(lambda run: run[0].translate(_TYPOGRAPHY), text)
+    text = _plainly_written(text)
     if text.isascii():
         return text.encode().translate(_ASCII_TYPOGRAPHY, _ASCII_CONTROLS).decode().lower()
     text = normalize("NFKD", strip_invisible(text.translate(_TYPOGRAPHY))[0].casefold())
     return _BEYOND_ASCII.sub(lambda run: run[0].translate(_LOOKALIKES), _MARKS.sub("", text).casefold())
+
+
+def _plainly_written(text: str) -> str:
+    """A text without what ordinary French and English need beyond ASCII."""
+    return text if text.isascii() else _BEYOND_ASCII.sub(lambda run: run[0].translate(_TYPOGRAPHY), text)
 
 
 def _stands_apart(text: str, pattern: re.Pattern[str], letters: int) -> bool:
@@ -191,8 +194,9 @@ def _settled(words: list[str]) -> str:
         text = " ".join([word if word.isalpha() or word == "." else _read_digits(word) for word in text.split()])
     while " . . " in text:
         text = text.replace(" . . ", " . ")
-    if any(run in text for run in _RUNS):
-        text = _LONG_RUN.sub(r"\1\1", text)
+    for run, pattern in _LONG_RUNS.items():
+        if run in text:
+            text = pattern.sub(run[:2], text)
     return text.strip(" .")
 
 
