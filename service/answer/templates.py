@@ -14,9 +14,12 @@ DEFAULT = "default"
 
 
 def render(name: str, lang: Lang, variant: str, **values: object) -> str:
-    """The template of this name as the variant has it, in this language, or in English where there are none in it."""
+    """The template of this name as the variant has it, in this language, or in English where there are none in it.
+
+    A template may ask for `lang`, the language itself.
+    """
     known = lang if lang in languages() else ENGLISH
-    return _templates(variant).get_template(f"{name}.{known}.j2").render(values)
+    return _templates(variant).get_template(f"{name}.{known}.j2").render(values, lang=lang)
 
 
 @cache

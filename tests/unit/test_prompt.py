@@ -107,7 +107,7 @@ def test_a_variant_has_its_own_templates_before_the_default_ones() -> None:
         assert part("persona", lang) in plain and len(short) < len(plain)
         assert part("refusal", lang) in short
         assert render("check", lang, "strict") == render("check", lang, DEFAULT)
-    assert system_text(Lang("de"), Zone.WEAK, "strict") == system_text(ENGLISH, Zone.WEAK, "strict")
+    assert system_text(Lang("de"), Zone.WEAK, "strict") == in_german(system_text(ENGLISH, Zone.WEAK, "strict"))
     asked = [source(1)]
     assert shown_sources(QUESTION, asked, 400, MARK, "strict") == shown_sources(QUESTION, asked, 400, MARK)
 
@@ -175,8 +175,22 @@ def test_the_prefix_is_the_same_for_every_question_of_a_language() -> None:
     assert same > 0.85 * len(normal), "zones differ at the end only"
 
 
+def in_german(system: str) -> str:
+    """The English orders to a model that is to write in German."""
+    assert "Write in English, whatever the language of the sources" in system
+    return system.replace("Write in English", "Write in the language of the question")
+
+
 def test_a_language_without_prompts_reads_the_english_ones() -> None:
-    assert texts(built(question=replace(QUESTION, lang=Lang("de"))))[0] == system_text(ENGLISH, Zone.NORMAL)
+    german = texts(built(question=replace(QUESTION, lang=Lang("de"))))[0]
+    assert german == in_german(system_text(ENGLISH, Zone.NORMAL))
+
+
+def test_what_is_told_to_be_written_is_what_may_be_posted() -> None:
+    """A question in a third language counts as English or French, and so has its answer to be."""
+    asked = replace(QUESTION, text="Wie oft soll ich die Tomaten im Topf gießen, und wann nicht?", lang=ENGLISH)
+    assert "Write in English" in texts(built(question=asked))[0]
+    assert "Écris en français" in texts(built(question=replace(asked, lang=FRENCH)))[0]
 
 
 FENCES = [
