@@ -60,7 +60,8 @@ async def test_logs_hold_no_text_and_no_secret(database_url: str, tmp_path: Path
         ):
             await fail(fault, **options)
             await say(f"{QUESTION} zqfault {fault}")
-            await settled()
+        await settled()
+        assert (await client.get("/simulator/switches.json")).json() == [], "a fault met no request"
         await fail(Fault.HOOK_FORGE)
         await say("A forged one: zqforged and more.")
         with psycopg.connect(database_url, autocommit=True) as conn:  # an error in which Postgres quotes the row
