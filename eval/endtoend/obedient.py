@@ -44,7 +44,7 @@ class ObedientModel:
         urgent: bool = True,
     ) -> Completion:
         """The same text for the same prompt, whatever the limits."""
-        return Completion(obeyed(messages), None, None, truncated=False, thinking_stripped=False)
+        return Completion(obeyed(messages), None, truncated=False)
 
 
 def count_tokens(text: str) -> float:

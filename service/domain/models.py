@@ -138,10 +138,8 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A model's text, without its reasoning; `truncated` when it met the token limit. Counts are None if not told."""
+    """A model's text, without its reasoning, and the tokens of its prompt, if told; `truncated` at the token limit."""
 
     text: str
     prompt_tokens: int | None
-    completion_tokens: int | None
     truncated: bool
-    thinking_stripped: bool

@@ -60,8 +60,7 @@ class ServedChat:
         async with self._access.call(urgent=urgent, timeout_seconds=timeout_seconds):
             made = await self._ask(ChatRequest(sent, max_tokens, temperature, schema))
         refuse_cut_prompt(messages, prompt_tokens=made.prompt_tokens, window_tokens=window)
-        text, stripped = without_thinking(sendable(made.text))
-        return replace(made, text=text, thinking_stripped=stripped)
+        return replace(made, text=without_thinking(sendable(made.text)))
 
 
 def refuse_endless(length: int, model: str) -> None:
@@ -97,21 +96,19 @@ def refuse_cut_prompt(messages: Sequence[ChatMessage], *, prompt_tokens: int | N
         )
 
 
-def without_thinking(text: str) -> tuple[str, bool]:
-    """The text after the thinking that it begins with, and whether there was any.
+def without_thinking(text: str) -> str:
+    """The text after the thinking that it begins with.
 
     Thinking that never ends leaves nothing. A closing tag at a line's edge, with none that opens before it, ends
     thinking that the chat template opened.
     """
-    stripped = False
     while begun := _OPEN.match(text) or _lone_close(text):
-        stripped = True
         if begun.re is _CLOSE_AT_EDGE:
             text = text[begun.end() :]
             continue
         closed = re.compile(rf"</{begun[1]}>", re.IGNORECASE).search(text, begun.end())
         text = text[closed.end() :] if closed else ""
-    return text.strip(), stripped
+    return text.strip()
 
 
 def _lone_close(text: str) -> re.Match[str] | None:

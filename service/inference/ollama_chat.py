@@ -62,6 +62,5 @@ async def _generate(
             length += len(part)
             refuse_endless(length, options.model)
             if event.done:
-                cut = event.done_reason == "length"
-                return Completion("".join(parts), event.prompt_eval_count, event.eval_count, cut, False)
+                return Completion("".join(parts), event.prompt_eval_count, event.done_reason == "length")
     raise Transient(f"{server}: the answer of {options.model} broke off")

@@ -69,8 +69,7 @@ def read_completion(answer: object, server: str) -> Completion:
         case {"choices": [{"message": {"content": str() | None as content}, "finish_reason": reason}, *_], **rest}:
             usage = rest.get("usage")
             counts = usage if isinstance(usage, dict) else {}
-            read, made = (_count(counts.get(name)) for name in ("prompt_tokens", "completion_tokens"))
-            return Completion(content or "", read, made, reason == "length", False)
+            return Completion(content or "", _count(counts.get("prompt_tokens")), reason == "length")
         case {"error": {"message": said}}:
             raise Transient(f"{server}: {str(said)[:300]}")
     raise Transient(f"{server}: the answer holds no completion")

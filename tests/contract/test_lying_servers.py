@@ -239,7 +239,7 @@ async def test_a_tag_split_over_events_is_one_tag(server: RawServer) -> None:
     events = [{"message": {"role": "assistant", "content": part}, "done": part == parts[-1]} for part in parts]
     server.said = http(b"".join(json.dumps(event).encode() + b"\n" for event in events))
     made = await ollama_answer(server.url, way())
-    assert isinstance(made, Completion) and (made.text, made.thinking_stripped) == ("It sticks.", True)
+    assert isinstance(made, Completion) and made.text == "It sticks."
 
 
 async def test_a_connection_cut_between_two_calls_costs_nothing(server: RawServer) -> None:

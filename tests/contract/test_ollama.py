@@ -137,7 +137,7 @@ async def test_a_chat_sends_every_limit_and_gives_text_and_counts(ollama_server:
         made = await models.chat.complete(
             PROMPT, max_tokens=700, temperature=0.2, timeout_seconds=2, schema=schema, urgent=False
         )
-    assert made == Completion("The valve sticks [[1]].", 13, 6, truncated=False, thinking_stripped=False)
+    assert made == Completion("The valve sticks [[1]].", 13, truncated=False)
     [body] = fake.posted("/api/chat")
     assert body["think"] is False and body["stream"] is True and body["keep_alive"] == -1
     assert body["options"] == {"num_ctx": 2048, "num_predict": 700, "temperature": 0.2, "seed": 7}
@@ -146,27 +146,26 @@ async def test_a_chat_sends_every_limit_and_gives_text_and_counts(ollama_server:
 
 
 @pytest.mark.parametrize(
-    ("reply", "text", "stripped"),
+    ("reply", "text"),
     [
-        (Reply("<think>\nhm\n</think>\n\nIt sticks."), "It sticks.", True),
-        (Reply("<think></think><thinking>a</thinking>It sticks."), "It sticks.", True),
-        (Reply("hm, the valve\n</think>\n\nIt sticks."), "It sticks.", True),
-        (Reply("hm, the valve </think>\nIt sticks."), "It sticks.", True),
-        (Reply("<think> and so on, without end"), "", True),
-        (Reply("It sticks.\n<think>hm\n</think>\n"), "It sticks.\n<think>hm\n</think>", False),  # the sanitizer's
-        (Reply("It sticks.", thinking="hm"), "It sticks.", False),
+        (Reply("<think>\nhm\n</think>\n\nIt sticks."), "It sticks."),
+        (Reply("<think></think><thinking>a</thinking>It sticks."), "It sticks."),
+        (Reply("hm, the valve\n</think>\n\nIt sticks."), "It sticks."),
+        (Reply("hm, the valve </think>\nIt sticks."), "It sticks."),
+        (Reply("<think> and so on, without end"), ""),
+        (Reply("It sticks.\n<think>hm\n</think>\n"), "It sticks.\n<think>hm\n</think>"),  # the sanitizer's
+        (Reply("It sticks.", thinking="hm"), "It sticks."),
         (
             Reply("Write `</think>` to end it, `<think>` to begin."),
             "Write `</think>` to end it, `<think>` to begin.",
-            False,
         ),
-        (Reply(""), "", False),
+        (Reply(""), ""),
     ],
 )
-async def test_thinking_never_stays_in_the_text(ollama_server: Ollama, reply: Reply, text: str, stripped: bool) -> None:
+async def test_thinking_never_stays_in_the_text(ollama_server: Ollama, reply: Reply, text: str) -> None:
     async with ollama_server(FakeOllama(replies=deque([reply]))) as models:
         made = await models.complete()
-    assert (made.text, made.thinking_stripped) == (text, stripped)
+    assert made.text == text
 
 
 async def test_a_capped_answer_says_so(ollama_server: Ollama) -> None:

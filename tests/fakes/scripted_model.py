@@ -38,4 +38,4 @@ class ScriptedModel:
         self.now += self.seconds
         if isinstance(self.tells, ArianeError):
             raise self.tells
-        return Completion(self.tells, 200, 20, truncated=False, thinking_stripped=False)
+        return Completion(self.tells, 200, truncated=False)

@@ -106,7 +106,7 @@ class Model:
             jsonschema.Draft202012Validator.check_schema(dict(schema))
             told = told if isinstance(told, str) else json.dumps(told)
         assert isinstance(told, str)
-        return Completion(told, None, None, truncated=False, thinking_stripped=False)
+        return Completion(told, None, truncated=False)
 
     @property
     def made(self) -> list[str]:

@@ -43,7 +43,7 @@ GOOD = "Every morning, and twice when it is hot [[1]]."
 
 
 def completion(text: str = GOOD, *, truncated: bool = False) -> Completion:
-    return Completion(text, 2_000, 20, truncated, thinking_stripped=False)
+    return Completion(text, 2_000, truncated)
 
 
 CUT_PROMPT = Rejected("the model read 100 tokens of a prompt of 900 words", status=413)
