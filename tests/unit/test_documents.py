@@ -12,6 +12,8 @@ from eval.__main__ import evaluate
 from service.__main__ import COMMANDS, ariane
 from service.domain import Lang
 from service.moderation.wording import texts
+from service.settings import LimitSettings, ModerationSettings, RetentionSettings
+from service.store.trials import PER_HOUR
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "deploy").rglob("*.md")])
@@ -108,6 +110,25 @@ def test_the_guides_go_the_same_way() -> None:
     assert set(GUIDES) == set(texts())
     for pattern in (r"^(#+) ", r"pictures/([a-z-]+)\.", r"`(ariane [a-z-]+)", r"^(\||\d\.|- )"):
         assert re.findall(pattern, english, re.MULTILINE) == re.findall(pattern, french, re.MULTILINE), pattern
+
+
+def test_the_guides_say_the_present_numbers() -> None:
+    english, french = (" ".join(GUIDES[Lang(lang)].read_text(encoding="utf-8").split()) for lang in ("en", "fr"))
+    limits, kept = LimitSettings(), RetentionSettings()
+    member, topic, overall = limits.per_member_per_hour, limits.per_topic_per_hour, limits.per_hour
+    assert f"{member} questions of one member in an hour, {topic} in one topic and {overall} in all" in english
+    assert f"{member} réponses par heure à un membre, {topic} dans un sujet et {overall} en tout" in french
+    assert f"Texts are kept for {kept.trace_days} days." in english
+    assert f"Les textes sont gardés {kept.trace_days} jours." in french
+    days, most = kept.unanswered_days, kept.unanswered_questions
+    assert f"leaves {days} days after it was asked last; {most:,} are kept at most" in english
+    assert (
+        f"disparaît {days} jours après avoir été posée pour la dernière fois ; on en garde {most // 1000} 000" in french
+    )
+    assert f"One question at a time, {PER_HOUR} an hour" in english
+    assert f"Une question à la fois, {PER_HOUR} par heure" in french
+    moderation = ModerationSettings()
+    assert (moderation.idle_minutes, moderation.absolute_hours, limits.late_minutes) == (120, 12, 10), "said in words"
 
 
 def test_every_picture_is_shown_and_small() -> None:
