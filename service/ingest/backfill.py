@@ -168,7 +168,9 @@ def _passages(
 async def _store(batch: Batch, at: Backfill) -> None:
     if batch.new_categories:
         await at.corpus.add_categories(batch.new_categories)
-    await at.corpus.put_topics(batch.topics)
+    stored = await at.corpus.put_topics(batch.topics)
     await at.corpus.put_posts(batch.posts)
+    if stored < len(batch.topics):  # some were removed since: their posts were decided on by what the archive says
+        await at.corpus.withdraw_private()
     if batch.passages:
         await at.corpus.put_passages(at.embedder.profile, batch.passages)

@@ -144,7 +144,10 @@ class Corpus(Protocol):
 
     async def topic(self, topic_id: TopicId) -> Topic | None: ...
     async def put_topics(self, topics: Sequence[Topic], *, read_at: datetime | None = None) -> int:
-        """Store the topics' state, but not over one that was stored after `read_at`; how many were stored."""
+        """Store the topics' state, but not over one that was stored after `read_at`; how many were stored.
+
+        Without `read_at` they are snapshots of some time, which bring back no topic that was removed.
+        """
         ...
 
     async def put_posts(self, indexed: Sequence[IndexedPost], *, read_at: datetime | None = None) -> int:

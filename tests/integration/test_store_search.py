@@ -129,9 +129,9 @@ async def test_what_stops_being_public_is_out_at_once(corpus: CorpusStore, searc
     assert await found_by(search) == {(101, 102)}
     for hidden in ({"visible": False}, {"deleted": True}, {"archetype": "private_message"},
                    {"category_id": PRIVATE.id}, {"category_id": CategoryId(99)}, {"category_id": None}):  # fmt: skip
-        await corpus.put_topics([replace(OTHER, **hidden)])
+        await corpus.put_topics([replace(OTHER, **hidden)], read_at=await corpus.now())
         assert await found_by(search) == {(101,)}
-    await corpus.put_topics([OTHER])
+    await corpus.put_topics([OTHER], read_at=await corpus.now())
     assert await found_by(search) == {(101, 102)}
     await corpus.put_categories([replace(PUBLIC, read_restricted=True)])
     assert await found_by(search) == {()}

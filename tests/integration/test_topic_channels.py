@@ -302,9 +302,9 @@ async def test_what_stops_being_public_is_out_at_once(corpus: CorpusStore, searc
     assert await found() == {frozenset({10, 11})}
     for hidden in ({"visible": False}, {"deleted": True}, {"archetype": "private_message"},
                    {"category_id": PRIVATE.id}, {"category_id": CategoryId(99)}, {"category_id": None}):  # fmt: skip
-        await corpus.put_topics([replace(OTHER, **hidden)])
+        await corpus.put_topics([replace(OTHER, **hidden)], read_at=await corpus.now())
         assert await found() == {frozenset({10})}
-    await corpus.put_topics([OTHER])
+    await corpus.put_topics([OTHER], read_at=await corpus.now())
     await corpus.put_posts([indexed(post_of(TOPIC.id, 1).post, refusal=Refusal.HIDDEN)])
     assert TOPIC.id not in scores(await search.first_post_topics(PROFILE, asked, 5))
     assert scores(await search.mean_topics(PROFILE, unit(0, 1, 0, 0), 5))[TOPIC.id] == pytest.approx(1, abs=1e-3)

@@ -88,7 +88,7 @@ async def test_what_was_opened_again_meanwhile_stays(
 
     async def opened_again(conn: object, topic_id: TopicId | None = None) -> int:
         if parts:
-            await corpus.put_topics([TOPIC])
+            await corpus.put_topics([TOPIC], read_at=await corpus.now())
         return await withdraw(conn, topic_id)  # type: ignore[arg-type]  # a connection
 
     monkeypatch.setattr(removal, "withdraw_private", opened_again)
