@@ -16,6 +16,14 @@ SIGN_IN_MINUTES = 10
 SEEN_SECONDS = 30
 """A session's last use is written down no more often than this."""
 
+MOST_BEGUN = 10_000
+"""Sign-ins on their way: anybody may begin one, so that those begun first make room for more."""
+
+_FORGET_BEGUN = """
+DELETE FROM sign_ins WHERE started_at < %s
+OR nonce_sha256 IN (SELECT nonce_sha256 FROM sign_ins ORDER BY started_at DESC OFFSET %s)
+"""
+
 _PRESENT = """
 WITH present AS (
     SELECT * FROM moderator_sessions
@@ -74,7 +82,7 @@ class SessionStore:
         """Begin a sign-in that ends at `next_path`."""
         new = SignIn(_new_secret(), _new_secret())
         async with connection(self._pool) as conn:
-            await conn.execute("DELETE FROM sign_ins WHERE started_at < %s", (_oldest(now),))
+            await conn.execute(_FORGET_BEGUN, (_oldest(now), MOST_BEGUN))
             await conn.execute(
                 "INSERT INTO sign_ins (nonce_sha256, browser_sha256, next_path, started_at) VALUES (%s, %s, %s, %s)",
                 (_sha256(new.nonce), _sha256(new.browser), storable(next_path), now),

@@ -19,6 +19,7 @@ from service.moderation import access
 from service.moderation.sign_in import safe_next
 from service.settings import Settings
 from service.simulator.app import create_simulator
+from service.store import sessions
 from service.store.pool import Pool
 from tests.moderators import ADMIN, CONNECT_SECRET, SETTINGS, Pages, open_pages, visible
 from tests.simulated import Clock, tiny_forum
@@ -149,6 +150,17 @@ async def test_an_answer_after_ten_minutes_is_refused(browser: Browser) -> None:
     address = await browser.until_returning("boss")
     browser.pages.clock.tick(10 * 60 + 1)
     assert (await browser.go(address)).status_code == 403
+
+
+async def test_whoever_begins_without_end_fills_no_table(
+    browser: Browser, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "MOST_BEGUN", 3)
+    for _ in range(9):
+        browser.pages.clock.tick(1)
+        await browser.go(f"{ORIGIN}/moderation/sign-in/start")
+    assert await rows(pool, "sign_ins") == 4
+    assert (await browser.go(await browser.until_returning("boss"))).status_code == 303
 
 
 def resigned(address: str, change: dict[str, str], secret: str = CONNECT_SECRET) -> str:
