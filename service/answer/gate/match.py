@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from service.answer.gate.compiled import CompiledIntent, CompiledRule, Gate
-from service.answer.gate.normalise import hidden_texts, read_words
+from service.answer.gate.hidden import hidden_texts
+from service.answer.gate.normalise import read_words
 from service.answer.gate.rules import GateKind
 
 RECENT_TURNS = 3

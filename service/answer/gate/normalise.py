@@ -1,6 +1,5 @@
 """Undoes what hides words from a reader of text: one plain form for whatever Unicode, leetspeak or spacing was used."""
 
-import binascii
 import re
 import string
 from collections.abc import Callable
@@ -12,8 +11,6 @@ HEAD_CHARS = 1_500
 TAIL_CHARS = 500
 MOST_CHARS = 20_000
 """How much raw text is read at each end, at most."""
-MAX_HIDDEN = 4
-"""How many encoded or invisible texts of one message are looked at."""
 
 
 def _pairs(foreign: str, latin: str) -> dict[str, str]:
@@ -28,6 +25,9 @@ _LOOKALIKES = str.maketrans(
     | _pairs("ᎠᎪᏴᏟᏞᎬᏀᎻᎥᎫᏦᎷᏢᏚᎢᏙᎳᏃ", "dabcleghijkmpstvwz")  # Cherokee
     | _pairs("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnoprstuvwyz")  # small capitals
     | _pairs("ıɡɑɩɛđħŧƅʋ℮ɐǝəɯ。．", "igaiedhtbveaeem..")
+    | _pairs(
+        "ƀɓƃȼƈɗƌɖɇǥɠɦɨɉʝƙɫɬƚɭɱɲƞɳɵɔƥɋʠɍɾɽʂȿƭʈⱦʉⱱⱳɏƴƶȥʐʑ", "bbbccdddegghijjkllllmnnnoopqqrrrsstttuvwyyzzzz"
+    )  # struck or hooked
     | {"œ": "oe", "æ": "ae", "ø": "o", "ł": "l"}
     | {
         chr(start + place): letter
@@ -48,7 +48,9 @@ _TYPOGRAPHY = {
 """What ordinary French and English are written with: most texts are ASCII after it, and need no more."""
 _ASCII_TYPOGRAPHY, _ASCII_CONTROLS = bytes.maketrans(b"`", b"'"), bytes(_CONTROLS)
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
-_MARKS = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
+_MARKS = re.compile(
+    "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f\u200d\ufe0e\ufe0f]"
+)
 _SYMBOL, _SYMBOL_LETTER = re.compile(r"[@$!|€]"), re.compile(r"[@$!|€][a-z0-9]")
 _SYMBOL_LEET = str.maketrans("@$!|€", "asiie")
 _DIGIT_LEET = str.maketrans("0134578", "oieastb")
@@ -83,15 +85,6 @@ _SET_APART = re.compile(r"(?:(?<=  )|(?<![^\n]))[a-z0-9](?: [a-z0-9])+(?=  |\s*(
 _LEAST_SPACED, _LEAST_SET_APART = 3, 2
 """Letters in a row that the patterns above want, the first of them where they match."""
 _LONG_RUNS = {3 * letter: re.compile(f"{letter}{{3,}}") for letter in string.ascii_lowercase}
-
-_TAGS = re.compile("[\U000e0020-\U000e007e]+")
-_LEAST_BASE64 = 16
-_ENCODING = bytes(
-    char if chr(char) in f"{string.ascii_letters}{string.digits}+/_-=" else ord(" ") for char in range(256)
-)
-_NO_TEXT = bytes(char for char in range(32) if chr(char) not in string.printable)
-_URL_SAFE = bytes.maketrans(b"-_", b"+/")
-_BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{_LEAST_BASE64},8000}}={{0,2}}(?![A-Za-z0-9+/_=-])")
 
 
 def read_words(text: str) -> str:
@@ -208,27 +201,3 @@ def _read_digits(word: str) -> str:
     if word.isdigit() or sum(map(str.isalpha, word)) < 2 or _NOT_LEET.fullmatch(word):
         return word
     return word.translate(_DIGIT_LEET)
-
-
-def hidden_texts(text: str) -> tuple[str, ...]:
-    """What a text holds in tag characters or in base64, decoded; only what reads as text, MAX_HIDDEN at most."""
-    if len(text) > 2 * HEAD_CHARS:
-        text = f"{text[: 2 * HEAD_CHARS - TAIL_CHARS]} {text[-TAIL_CHARS:]}"
-    tagged = [] if text.isascii() else _TAGS.findall(text)
-    found = ["".join(chr(ord(char) - 0xE0000) for char in run) for run in tagged]
-    words = text.encode("ascii", "replace").translate(_ENCODING).decode().split()
-    long = dict.fromkeys(word for word in words if len(word) >= _LEAST_BASE64)
-    found += [decoded for word in long for run in _BASE64.findall(word) if (decoded := _decoded(run))]
-    return tuple(found[:MAX_HIDDEN])
-
-
-def _decoded(run: str) -> str:
-    if run.isalpha() and (run.islower() or run[1:].islower() or run.isupper()):  # a long word
-        return ""
-    unpadded = run.rstrip("=").encode().translate(_URL_SAFE)
-    try:
-        raw = binascii.a2b_base64(unpadded + b"=" * (-len(unpadded) % 4))
-        decoded = "" if raw != raw.translate(None, _NO_TEXT) else raw.decode()
-    except (binascii.Error, UnicodeDecodeError):  # an ordinary word, an id, a key
-        return ""
-    return decoded if decoded.isprintable() or not set(decoded) - set(string.printable) else ""
