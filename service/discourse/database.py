@@ -7,9 +7,9 @@ from typing import Any, LiteralString
 
 import psycopg
 from psycopg import AsyncConnection, AsyncServerCursor, IsolationLevel
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 
+from service.database_address import check_address
 from service.discourse import forum_sql
 from service.discourse.embeddings import EmbeddedText, EmbeddingDefinition
 from service.discourse.forum_rows import embedded_of, post_of, vector_from_text
@@ -139,7 +139,7 @@ async def open_forum_database(
     """The forum's database, of which nothing can be changed; raises Misconfigured or Transient."""
     async with AsyncExitStack() as stack:
         with _translated():
-            conninfo_to_dict(url)
+            check_address(url, "backfill.forum_database_url")
             connecting = AsyncConnection.connect(
                 url, autocommit=True, connect_timeout=connect_timeout_seconds, application_name="ariane-backfill"
             )

@@ -10,6 +10,7 @@ from pathlib import Path
 from psycopg import AsyncConnection
 
 import service
+from service.database_address import check_address
 from service.errors import Misconfigured
 from service.settings import DatabaseSettings
 from service.store.pool import MIGRATE_FIRST, Connection, Pool, connection, connection_arguments, translated
@@ -116,6 +117,7 @@ async def migrate(url: str, *, folder: Path | None = None) -> list[str]:
     arguments = connection_arguments(DatabaseSettings(), "ariane migrate")
     applied = []
     with translated():
+        check_address(url, "database.url")
         async with await AsyncConnection.connect(url, **arguments) as conn, _alone(conn):
             await _check_pgvector(conn)
             await conn.execute(

@@ -7,11 +7,11 @@ from typing import Any
 import psycopg
 from pgvector.psycopg.halfvec import register_halfvec_info
 from psycopg import AsyncConnection
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 from psycopg.types import TypeInfo
 from psycopg_pool import AsyncConnectionPool
 
+from service.database_address import check_address
 from service.errors import ArianeError, Misconfigured, Transient
 from service.settings import DatabaseSettings
 
@@ -158,7 +158,7 @@ async def open_pool(
 async def _halfvec(url: str, arguments: dict[str, Any]) -> TypeInfo:
     """Asked once: by pgvector's own registering each connection would ask for four types, in a dozen round trips."""
     with translated():
-        conninfo_to_dict(url)
+        check_address(url, "database.url")
         async with await AsyncConnection.connect(url, **arguments) as conn:
             found = await TypeInfo.fetch(conn, "halfvec")
     if found is None:
