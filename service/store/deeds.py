@@ -22,6 +22,11 @@ ON CONFLICT DO NOTHING
 RETURNING deed_id
 """
 
+_SAID_BEFORE = """
+SELECT FROM answer_deeds
+WHERE post_id = %(post_id)s AND kind = 'wrong' AND kind = %(kind)s AND by = %(by)s AND reason = %(reason)s
+"""
+
 _OF = """
 SELECT deed_id, post_id, kind, reason, raw, by, by_user_id, asked_at, outcome, done_at FROM answer_deeds
 WHERE post_id = %s ORDER BY deed_id
@@ -101,7 +106,7 @@ class NewDeed:
 
 
 async def ask(conn: Connection, deed: NewDeed, *, now: datetime) -> int | None:
-    """Keep a decision in the connection's transaction; None when one like it waits or was carried out."""
+    """Keep a decision in the connection's transaction; None when one like it waits or was carried out, or was said."""
     values = {
         "post_id": deed.post_id,
         "kind": deed.kind,
@@ -112,6 +117,9 @@ async def ask(conn: Connection, deed: NewDeed, *, now: datetime) -> int | None:
         "now": now,
         "at_once": deed.kind not in CARRIED_OUT,
     }
+    await conn.execute("SELECT pg_advisory_xact_lock(hashtextextended('deeds', %s))", (deed.post_id,))
+    if (await conn.execute(_SAID_BEFORE, values)).rowcount:
+        return None
     row = await (await conn.execute(_ASK, values)).fetchone()
     return None if row is None else int(row[0])
 

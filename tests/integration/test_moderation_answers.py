@@ -1,5 +1,6 @@
 """The answers' pages: what is listed and shown to whom, and what becomes of a moderator's decisions."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
@@ -285,7 +286,9 @@ async def test_what_our_post_said_is_kept_no_longer_than_it_is_used(pages: Pages
 
 async def test_why_it_was_wrong_is_kept(pages: Pages, pool: Pool) -> None:
     await answered(pool)
-    await pages.post("/answers/140/wrong", {"why": "it is about <potatoes>"})
+    clicks = [pages.post("/answers/140/wrong", {"why": "it is about <potatoes>"}) for _ in range(3)]
+    ends = [click.headers["location"].partition("done=")[2] for click in await asyncio.gather(*clicks)]
+    assert sorted(ends) == ["again", "again", "wrong"]
     assert await deeds(pool) == [(140, "wrong", "it is about <potatoes>", "mia", 6, "done")]
     assert "it is about &lt;potatoes&gt;" in await pages.text("/answers/140")
     assert "wrong" in visible(await pages.text("/answers"))
