@@ -82,18 +82,15 @@ async def retrieve(
     fused = fuse(rankings[0], settings.weights, k=settings.rrf_k)
     for of_message in rankings[1:]:
         fused = _raised(fused, fuse(of_message, settings.weights, k=settings.rrf_k), settings.message_percent / 100)
-    chosen = list(fused)[: settings.candidates]
-    if not chosen:
-        return []
-    posts = await search.best_posts(
-        chosen,
-        embedder.profile,
-        *given,
-        exclude_from=question.exclude_from,
-    )
+    topics, posts = list(fused), list[Candidate]()
+    # A topic of nothing but questions to us has no post to offer: the next in turn has its place.
+    for start in (0, settings.candidates):
+        chosen = topics[start : start + settings.candidates]
+        if chosen and len(posts) < settings.candidates:
+            posts += await search.best_posts(chosen, embedder.profile, *given, exclude_from=question.exclude_from)
     by_words = {hit.topic_id: hit.score for hit in rankings[0].get(Channel.TOPIC_KEYWORD, ())}
     scored = [_with_scores(one, fused[one.topic_id], by_words) for one in posts]
-    return sorted(scored, key=lambda one: (-one.fused, one.topic_id))
+    return sorted(scored, key=lambda one: (-one.fused, one.topic_id))[: settings.candidates]
 
 
 async def _ended(*tasks: asyncio.Task[Any]) -> None:

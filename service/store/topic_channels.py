@@ -68,11 +68,16 @@ coalesce(%(worded)s + %(words)s * bm25 / max(bm25) OVER (PARTITION BY topic_id),
 """
 """How likely a post answers, among those of its topic, by its `bm25` and the beginning of its `body`; see ANSWERS."""
 
+NOT_ASKING_US = "NOT EXISTS (SELECT FROM answers WHERE answers.post_id = public_posts.post_id)"
+"""A post that asked us is no source: it resembles the next one who asks that more than any answer does. The ledger has
+them all. Where people have answered it, its topic is found by it all the same."""
+
 BEST_POSTS = f"""
 WITH of_topics AS MATERIALIZED (
     SELECT post_id, topic_id, post_number, left(body, %(read_chars)s) AS body FROM public_posts
     WHERE topic_id = ANY(%(topic_ids)s)
       AND NOT (topic_id = %(asking_topic)s AND post_number BETWEEN %(from_number)s AND %(to_number)s)
+      AND {NOT_ASKING_US}
 ), asked AS ({ASKED}), near AS (
     SELECT post_id, max(1 - (embedding <=> %(vector)s::halfvec)) AS cosine
     FROM of_topics JOIN embeddings USING (post_id) WHERE profile_id = %(profile_id)s GROUP BY post_id

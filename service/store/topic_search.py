@@ -11,7 +11,7 @@ from service.domain import Candidate, TopicId
 from service.store.bm25 import OF_POST, Bm25, rarity, score
 from service.store.pool import Pool, timed_transaction
 from service.store.search import TIMEOUT_SECONDS
-from service.store.topic_channels import ANSWERING, ANSWERS, READ_CHARS
+from service.store.topic_channels import ANSWERING, ANSWERS, NOT_ASKING_US, READ_CHARS
 
 COMMON_PERCENT, COMMON_POSTS = 5, 50
 """A word that more posts have, of all and in number, distinguishes nothing: it is asked only if no other is known."""
@@ -50,7 +50,7 @@ WITH asked AS (
     GROUP BY topic_id, post_id
 ), read AS MATERIALIZED (
     SELECT topic_id, post_id, posts_of.bm25, post_number, left(body, %(read_chars)s) AS body
-    FROM posts_of JOIN public_posts USING (post_id, topic_id)
+    FROM posts_of JOIN public_posts USING (post_id, topic_id) WHERE {NOT_ASKING_US}
 ), best AS MATERIALIZED (
     SELECT DISTINCT ON (topic_id) topic_id, post_id FROM (
         SELECT topic_id, post_id, {ANSWERING} AS answers FROM read

@@ -6,6 +6,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -16,9 +17,11 @@ from service.ingest.ports import IndexedPost, Refusal
 from service.store import topic_channels
 from service.store.bm25 import K1, B
 from service.store.corpus import CorpusStore
+from service.store.ledger import LedgerStore
 from service.store.migrate import migrations_folder
 from service.store.pool import Pool, connection
 from service.store.search import SearchStore
+from service.store.topic_search import TopicSearchStore
 from tests.integration.store_data import (
     POST,
     PRIVATE,
@@ -374,3 +377,16 @@ async def test_a_filled_index_gets_its_topics_by_the_migration(pool: Pool, corpu
         await conn.execute((migrations_folder() / "0006_topics.sql").read_bytes())
     assert kept == await rows(pool, stored)
     await check_current(pool)
+
+
+async def test_a_post_that_asked_us_is_no_source(pool: Pool, corpus: CorpusStore, search: SearchStore) -> None:
+    """Its topic has the answer of the people, and none where nobody else wrote."""
+    asking = [post_of(TOPIC.id, 1, body="red ?"), post_of(OTHER.id, 1, body="red red")]
+    await corpus.put_posts([*asking, post_of(TOPIC.id, 2, body="paint it red")])
+    for one in asking:
+        await LedgerStore(pool).claim(one.post, now=datetime.now(UTC))
+    topics = [TOPIC.id, OTHER.id]
+    found = await search.best_posts(topics, PROFILE, None, ["red"])
+    by_words = [match.candidate for match in await TopicSearchStore(pool).keyword_topics(["red"], 5, words=5)]
+    for posts in (found, by_words):
+        assert [(one.topic_id, one.post_number) for one in posts] == [(TOPIC.id, 2)]

@@ -86,6 +86,15 @@ async def test_a_topic_of_many_channels_goes_first() -> None:
     assert [one.post_id for one in found] == [3, 1, 2]
 
 
+async def test_topics_without_a_post_to_offer_leave_their_places_to_the_next() -> None:
+    """Such as those of nothing but questions to us: the first two here have no post."""
+    posts = [candidate(n) for n in (1, 2, 3)]
+    search = TopicSearch(posts, posts, topics={Channel.TOPIC_MEAN: hits(901, 902, 101, 102, 103)})
+    settings = RetrievalSettings(channels=(Channel.TOPIC_MEAN,), candidates=2)
+    found = await retrieve(QUESTION, FakeEmbedder(), search, settings, Trace())
+    assert [one.post_id for one in found] == [1, 2]
+
+
 async def test_words_are_searched_as_they_were_meant_repeats_included() -> None:
     search = TopicSearch(meant={"tomatos": "tomato"})
     asked = Question("Tomatos, tomatos: how to water?", ENGLISH)
