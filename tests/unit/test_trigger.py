@@ -146,7 +146,7 @@ def test_a_long_question_is_cut_and_says_so() -> None:
 THANKS = """
 merci !| Merci beaucoup| thanks a lot| thanks a lot @bob| Thank you so much for your help!| 👍| :+1:| thx :)| ok| <3| ty
 | Merci à toutes et à tous !| great, that helped, thanks| Super, merci pour ta réponse| Merci, c’est parfait !
-| Cheers :wave:t2:| MERCI ❤️
+| Cheers :wave:t2:| MERCI ❤️| Thank you, that worked.| Merci, ça a marché !
 """
 BARE = "|?|…|hello|Bonjour !|hi there!|s’il te plaît|@bob|help"
 QUESTIONS = """

@@ -31,7 +31,7 @@ _NEW_SUBJECT = re.compile(
 )
 _COURTESY = re.compile(
     r"""(?:\s*(?:
-        (?:ok(?:ay)?|thanks?|thank\ you|thx|hi|hello|hey|merci|d'accord|bonjour|bonsoir|salut)
+        (?:ok(?:ay)?|thank\ you|thanks?|thx|hi|hello|hey|merci|d'accord|bonjour|bonsoir|salut)
         (?:\ (?:beaucoup|a\ lot|so\ much|very\ much|again|bien|all|everyone|[aà]\ tous))?\b[^\w(]+
         | (?:yes|no|nice|super|great|perfect|good|fine|right|cool|got\ it|i\ see|cheers|well|sorry|alright|ah|oh|hmm*
             |oui|non|parfait|g[eé]nial|bien|compris|je\ vois|entendu)\s?[,.!;:…]+\s
