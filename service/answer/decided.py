@@ -136,9 +136,8 @@ async def _hide(deed: Deed, reply: PostId, deps: Decided, now: datetime) -> None
     try:
         await deps.own.delete_own(reply)
     except Rejected as exc:
-        if exc.status in GONE:
-            await deps.deeds.hidden(deed, now=now)
-        elif exc.status == FORBIDDEN and await deps.own.own_text(reply) is None:  # taken back before we were killed
+        # Forbidden is also what was taken back before we were killed.
+        if exc.status in GONE or (exc.status == FORBIDDEN and await deps.own.own_text(reply) is None):
             await deps.deeds.hidden(deed, now=now)
         elif exc.status == FORBIDDEN:
             await _blank(deed, reply, deps, now)
