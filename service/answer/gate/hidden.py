@@ -4,13 +4,18 @@ import binascii
 import re
 import string
 
+from service.answer.gate.normalise import ADDRESS
+
 READ_CHARS = 2_500, 500
 """Of the beginning and of the end of a longer text."""
 MAX_HIDDEN = 4
 """How many encoded or invisible texts of one message are looked at."""
 
 _TAGS = re.compile("[\U000e0020-\U000e007e]+")
-_PERCENT = re.compile("(?:%[0-9A-Fa-f]{2})+")
+_PERCENT = re.compile("%(?:[46][1-9A-Fa-f]|[57][0-9Aa]|20)")
+"""A letter or a space."""
+_READABLE = 0.6
+"""Least share of letters, digits and spaces in what was written to be read: an identifier may decode to anything."""
 _LEAST_BASE64 = 12
 _ENCODING = bytes(
     char if chr(char) in f"{string.ascii_letters}{string.digits}+/_-=" else ord(" ") for char in range(256)
@@ -23,7 +28,8 @@ _BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{_LEAST_BASE64},800
 def hidden_texts(text: str) -> tuple[str, ...]:
     """What a text holds in tag characters or in base64, decoded; only what reads as text, MAX_HIDDEN at most.
 
-    Last comes the text itself with all that in its place, and with what is percent-encoded, if there is any.
+    Last comes the text itself with all that in its place, and with what is percent-encoded outside addresses, if there
+    is any.
     """
     head, tail = READ_CHARS
     if len(text) > head + tail:
@@ -32,7 +38,10 @@ def hidden_texts(text: str) -> tuple[str, ...]:
     words = text.encode("ascii", "replace").translate(_ENCODING).decode().split()
     long = dict.fromkeys(word for word in words if len(word) >= _LEAST_BASE64)
     found += [decoded for word in long for run in _BASE64.findall(word) if (decoded := _decoded(run))]
-    if found or ("%" in text and _PERCENT.search(text)):
+    if not found and "%" not in text:
+        return ()
+    text = ADDRESS.sub(" url ", text)
+    if found or _PERCENT.search(text):
         return (*found[:MAX_HIDDEN], _revealed(text))
     return ()
 
@@ -40,7 +49,7 @@ def hidden_texts(text: str) -> tuple[str, ...]:
 def _revealed(text: str) -> str:
     text = _TAGS.sub(lambda run: f" {_untagged(run[0])} ", text)
     text = _BASE64.sub(lambda run: f" {decoded} " if (decoded := _decoded(run[0])) else run[0], text)
-    return _PERCENT.sub(lambda run: bytes.fromhex(run[0].replace("%", "")).decode(errors="replace"), text)
+    return _PERCENT.sub(lambda char: chr(int(char[0][1:], 16)), text)
 
 
 def _untagged(run: str) -> str:
@@ -56,4 +65,6 @@ def _decoded(run: str) -> str:
         decoded = "" if raw != raw.translate(None, _NO_TEXT) else raw.decode()
     except (binascii.Error, UnicodeDecodeError):  # an ordinary word, an id, a key
         return ""
-    return decoded if decoded.isprintable() or not set(decoded) - set(string.printable) else ""
+    said = sum(char.isalnum() or char.isspace() for char in decoded)
+    readable = said >= _READABLE * len(decoded) and (decoded.isprintable() or not set(decoded) - set(string.printable))
+    return decoded if readable else ""

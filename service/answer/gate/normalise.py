@@ -55,7 +55,7 @@ _SYMBOL, _SYMBOL_LETTER = re.compile(r"[@$!|€]"), re.compile(r"[@$!|€][a-z0-
 _SYMBOL_LEET = str.maketrans("@$!|€", "asiie")
 _DIGIT_LEET = str.maketrans("0134578", "oieastb")
 
-_URL = re.compile(r"(?:https?://|www\.)\S+")
+ADDRESS = re.compile(r"(?:https?://|www\.)\S+")
 _UNDERSCORE = re.compile(r"_(?<=[a-z0-9]_)_*(?=[a-z0-9])")
 _MAIL = re.compile(r"\b[a-z0-9_.+-]{1,64}@[a-z0-9-]{1,63}\.[a-z0-9.-]{1,63}\b")
 _SYMBOL_WORD = re.compile(
@@ -124,7 +124,7 @@ def normalise(text: str) -> str:
     text = _latin(text)
     # What most texts don't hold is looked for before its pattern is: the gate reads every question.
     if "://" in text or "www." in text:
-        text = _URL.sub(" url ", text)
+        text = ADDRESS.sub(" url ", text)
     if "_" in text:
         text = _UNDERSCORE.sub("", text)
     if "@" in text:
