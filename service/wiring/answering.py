@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from service.answer.categories import CategoryNames
 from service.answer.checking import Checker
 from service.answer.condense.condenser import Condenser, RuleCondenser
+from service.answer.messages import wordings
 from service.answer.pipeline import Stages, warm_up
 from service.answer.ports import ChatModel, DetectLanguage
 from service.answer.recall import Legacy
@@ -62,7 +63,7 @@ async def open_answering(settings: Settings, name: str, *, long_lived: bool = Fa
             prove_bundled=long_lived,
         )
         models = await stack.enter_async_context(opening)
-        detect_language = LanguageDetector()
+        detect_language = LanguageDetector(tuple(wordings()))
         yield Answering(
             settings=settings,
             pool=pool,
