@@ -124,27 +124,41 @@ def stream_of(value: object) -> list[PostId]:
 def categories_from_json(value: object) -> list[Category]:
     """The categories of `/site.json` or `/categories.json`, nested lists included; raises Rejected(400).
 
-    A category that doesn't say `read_restricted: false` is taken for private.
+    A category that doesn't say `read_restricted: false` is taken for private, and one that can't be read is left out,
+    which is private too: else it would hide what became of all others. Rejected is raised where none can be read.
     """
     fields = fields_of(value, "site")
     if fields.get("category_list") is not None:
         fields = fields_of(fields["category_list"], "site.category_list")
     found: dict[CategoryId, Category] = {}
+    faults: list[Rejected] = []
     waiting: list[tuple[object, CategoryId | None]] = [(entry, None) for entry in _list(fields, "categories", "site")]
     while waiting:
         entry, outer_id = waiting.pop()
-        category = fields_of(entry, "category")
-        category_id = CategoryId(id_of(category, "id", "category"))
-        parent_id = _category_id(category, "parent_category_id", "category")
-        found[category_id] = Category(
-            id=category_id,
-            name=_line(category, "name", "category"),
-            slug=_line(category, "slug", "category"),
-            parent_id=outer_id if parent_id is None else parent_id,
-            read_restricted=category.get("read_restricted") is not False,
-        )
-        waiting.extend((nested, category_id) for nested in _list(category, "subcategory_list", "category"))
+        try:
+            category, nested = _category(entry, outer_id)
+        except Rejected as fault:
+            faults.append(fault)
+            continue
+        found[category.id] = category
+        waiting.extend((one, category.id) for one in nested)
+    if faults and not found:
+        raise faults[0]
     return sorted(found.values(), key=lambda category: category.id)
+
+
+def _category(value: object, outer_id: CategoryId | None) -> tuple[Category, list[object]]:
+    """A category, and those nested in it."""
+    fields = fields_of(value, "category")
+    parent_id = _category_id(fields, "parent_category_id", "category")
+    category = Category(
+        id=CategoryId(id_of(fields, "id", "category")),
+        name=_line(fields, "name", "category"),
+        slug=_line(fields, "slug", "category"),
+        parent_id=outer_id if parent_id is None else parent_id,
+        read_restricted=fields.get("read_restricted") is not False,
+    )
+    return category, _list(fields, "subcategory_list", "category")
 
 
 def _list(fields: Fields, key: str, what: str) -> list[Any]:

@@ -220,6 +220,17 @@ def test_a_category_in_doubt_is_private(doubt: object) -> None:
     assert categories_from_json({"categories": [category(1, read_restricted=doubt)]})[0].read_restricted
 
 
+@pytest.mark.parametrize("bad", [None, 7, {}, {"id": -1}, {"id": 2, "name": 5}, {"id": 2, "subcategory_list": {}}])
+def test_a_category_that_can_not_be_read_hides_no_other(bad: object) -> None:
+    """One that was closed meanwhile would else stay open until the bad one is mended."""
+    read = categories_from_json({"categories": [category(1), bad, category(3, read_restricted=True)]})
+    assert [(one.id, one.read_restricted) for one in read] == [(1, False), (3, True)]
+    nested = categories_from_json({"categories": [category(1, subcategory_list=[bad, category(4)])]})
+    assert [one.id for one in nested] == [1, 4]
+    with pytest.raises(Rejected):
+        categories_from_json({"categories": [bad]})
+
+
 def test_no_categories_at_all() -> None:
     assert categories_from_json({}) == []
     with pytest.raises(Rejected, match="categories"):
