@@ -1,9 +1,9 @@
 """Reads a forum's own Postgres: read-only, one snapshot at a time, and nothing that the public doesn't see."""
 
 import math
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from typing import Any, LiteralString
+from typing import Any, LiteralString, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, AsyncServerCursor, IsolationLevel
@@ -18,9 +18,12 @@ from service.discourse.shapes import categories_from_json
 from service.domain import Category, Post, PostId, Topic, TopicId, UserId, Vector
 from service.errors import Misconfigured, Rejected, Transient
 
+T = TypeVar("T")
+
 ROWS_A_BATCH = 500
-_TRANSIENT = ("08", "40", "53", "55", "57", "58")
-"""Classes of SQLSTATE that another try may mend: lost connections, conflicts, no resources, cancelled, shut down."""
+_TRANSIENT = ("08", "25P03", "40", "53", "55", "57", "58")
+"""SQLSTATEs, or their classes, that another try may mend: lost connections, idle too long in a transaction, conflicts,
+no resources, cancelled, shut down."""
 
 
 class ForumDatabase:
@@ -78,13 +81,7 @@ class Snapshot:
     async def posts(self, after: PostId) -> AsyncIterator[tuple[list[tuple[Post, Topic]], list[Rejected], PostId]]:
         """Batches of public posts above the id, with their topics, the rows that can't be read, and their last id."""
         async for batch in self._batches(forum_sql.PUBLIC_POSTS, {"after": after}):
-            found: list[tuple[Post, Topic]] = []
-            faults: list[Rejected] = []
-            for row in batch:
-                try:
-                    found.append(post_of(row))
-                except Rejected as fault:
-                    faults.append(fault)
+            found, faults = _readable(batch, post_of)
             yield found, faults, PostId(batch[-1][0])
 
     async def public_among(self, post_ids: Sequence[PostId]) -> set[PostId]:
@@ -109,9 +106,9 @@ class Snapshot:
         return [EmbeddingDefinition(*row) for row in await _rows(self._conn, forum_sql.DEFINITIONS)]
 
     async def embedded_texts(self, model: EmbeddingDefinition) -> AsyncIterator[list[EmbeddedText]]:
-        """Batches of the public posts that have a vector of this model, strategy 1 version 1."""
+        """Batches of the public posts that have a vector of this model, strategy 1 version 1; broken rows left out."""
         async for batch in self._batches(forum_sql.EMBEDDED_TEXTS, _of(model)):
-            yield [embedded_of(row) for row in batch]
+            yield _readable(batch, embedded_of)[0]
 
     async def vectors(self, model: EmbeddingDefinition, post_ids: Sequence[PostId]) -> dict[PostId, Vector | None]:
         """The vectors of these posts, if they are public; None for one that isn't made of finite numbers."""
@@ -152,6 +149,18 @@ async def open_forum_database(
             await conn.set_isolation_level(IsolationLevel.REPEATABLE_READ)
             await conn.set_read_only(True)
         yield ForumDatabase(conn, bots=bots, banners=banners, opted_out=opted_out)
+
+
+def _readable(rows: Sequence[TupleRow], read: Callable[[TupleRow], T]) -> tuple[list[T], list[Rejected]]:
+    """What can be read of the rows, and the fault of each that can't: one bad row sinks none."""
+    found: list[T] = []
+    faults: list[Rejected] = []
+    for row in rows:
+        try:
+            found.append(read(row))
+        except Rejected as fault:
+            faults.append(fault)
+    return found, faults
 
 
 async def _rows(

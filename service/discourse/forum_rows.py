@@ -8,6 +8,7 @@ from psycopg.rows import TupleRow
 from service.discourse.embeddings import EmbeddedText
 from service.discourse.shapes import post_from_json, topic_from_json
 from service.domain import Post, Topic, Vector
+from service.errors import Rejected
 
 
 def post_of(row: TupleRow) -> tuple[Post, Topic]:
@@ -26,15 +27,21 @@ def post_of(row: TupleRow) -> tuple[Post, Topic]:
         }
     )
     names = ("id", "topic_id", "post_number", "post_type", "user_id", "username", "cooked")
-    rest = {"created_at": _date(row[7]).isoformat(), "updated_at": _date(row[8]).isoformat()}
+    rest = {
+        "created_at": _date(row[7], "created_at").isoformat(),
+        "updated_at": _date(row[8], "updated_at").isoformat(),
+    }
     fields = dict(zip(names, row, strict=False)) | rest | {"reply_to_post_number": row[9]}
     return post_from_json(fields, topic=topic), topic
 
 
 def embedded_of(row: TupleRow) -> EmbeddedText:
-    """A row of forum_sql.EMBEDDED_TEXTS."""
-    made, post_updated, topic_updated = (_date(value) for value in row[2:5])
+    """A row of forum_sql.EMBEDDED_TEXTS; raises Rejected."""
+    made, post_updated, topic_updated = (_date(value, "updated_at") for value in row[2:5])
     title, category, cooked, tags, all_tags = row[5:]
+    for value in (row[1], title, category, cooked):
+        if not isinstance(value, str):
+            raise Rejected("vector: its digest, or its post's title, category or text is missing")
     return EmbeddedText(
         row[0], row[1], made, post_updated, topic_updated, title, category, tuple(tags), tuple(all_tags), cooked
     )
@@ -50,7 +57,9 @@ def vector_from_text(text: str) -> Vector | None:
     return vector if vector.size and np.isfinite(vector).all() else None
 
 
-def _date(value: datetime) -> datetime:
+def _date(value: object, column: str) -> datetime:
     """A time of the forum: UTC without saying so, to the millisecond that its REST and webhooks give."""
+    if not isinstance(value, datetime):
+        raise Rejected(f"{column}: expected a time")
     date = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     return date.replace(microsecond=date.microsecond // 1000 * 1000)

@@ -220,6 +220,16 @@ async def test_a_row_that_can_not_be_read_sinks_nothing(filling: Filling, pool: 
     assert (backfill.unreadable, await indexed_ids(pool)) == (1, [102, 111, 180])
 
 
+@pytest.mark.parametrize("column", ["created_at", "updated_at", "cooked"])
+async def test_a_row_of_another_schema_that_lacks_something_sinks_nothing(
+    filling: Filling, pool: Pool, column: str
+) -> None:
+    filling.forum.run(f"ALTER TABLE posts ALTER {column} DROP NOT NULL")
+    filling.forum.run(f"UPDATE posts SET {column} = NULL WHERE id = 101")
+    backfill = await filling.run()
+    assert (backfill.unreadable, await indexed_ids(pool)) == (1, [102, 111, 180])
+
+
 async def test_the_forum_is_never_written_to(filling: Filling) -> None:
     async with opened_database(filling.forum.url) as forum, forum.snapshot() as snapshot:
         assert await snapshot.newest_post() == 180
@@ -273,6 +283,14 @@ async def test_compared_vectors_are_copied_and_nothing_of_them_is_embedded(with_
     again = await with_vectors.run()
     assert again.copied is not None
     assert (again.copied.verified, len(with_vectors.embedder.embedded)) == (0, len(PUBLIC))
+
+
+@pytest.mark.parametrize("column", ["digest", "updated_at"])
+async def test_a_vector_that_lacks_something_is_left_and_the_post_embedded(with_vectors: Filling, column: str) -> None:
+    with_vectors.forum.run(f"ALTER TABLE ai_posts_embeddings ALTER {column} DROP NOT NULL")
+    with_vectors.forum.run(f"UPDATE ai_posts_embeddings SET {column} = NULL WHERE post_id = 101")
+    backfill = await with_vectors.run()
+    assert backfill.copied is not None and backfill.copied.verified == len(PUBLIC) - 1
 
 
 async def test_a_vector_of_another_text_is_left_and_the_post_embedded(with_vectors: Filling) -> None:
