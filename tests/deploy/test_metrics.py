@@ -40,8 +40,10 @@ async def running(database_url: str, folder: Path) -> AsyncIterator[tuple[Loop, 
     """A forum, and a web process and a worker of their own, at these addresses."""
     async with whole_loop(database_url, folder) as loop, Children(folder / "logs") as children:
         port = free_port()
-        await start_worker(children, loop.settings, "worker", WORKER__METRICS_PORT=port)
-        _, webhook_url = await start_web(children, loop.settings, "web")
+        _, (_, webhook_url) = await asyncio.gather(
+            start_worker(children, loop.settings, "worker", WORKER__METRICS_PORT=port),
+            start_web(children, loop.settings, "web"),
+        )
         yield loop, webhook_url, f"http://{HOST}:{port}"
 
 
@@ -142,12 +144,13 @@ async def test_a_real_prometheus_scrapes_both_pages_and_knows_the_alerts(databas
         await until_idle(loop)
         web_url = webhook_url.removesuffix("/webhooks/discourse")
         async with prometheus(tmp_path, web_url, worker_url) as client:
+            posted = 'sum(ariane_outcomes_total{outcome="posted", reason="answered"})'
 
             async def scraped() -> bool:
-                return len(await values(client, "up == 1")) == 2
+                return len(await values(client, "up == 1")) == 2 and bool(await values(client, posted))
 
             await until(scraped)
-            (answered,) = await values(client, 'sum(ariane_outcomes_total{outcome="posted", reason="answered"})')
+            (answered,) = await values(client, posted)
             assert answered["value"][1] == "1"
             assert await values(client, "ariane_worker_beat_timestamp_seconds > 0")
             assert len(await values(client, "ariane_top_logit_count == 1")) == 1

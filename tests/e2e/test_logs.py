@@ -27,8 +27,10 @@ async def test_logs_hold_no_text_and_no_secret(database_url: str, tmp_path: Path
         await switch_on(services.pool, settings)
     async with Children(tmp_path / "logs") as children, httpx.AsyncClient(base_url=base_url, timeout=30) as client:
         web, webhook_url = await start_web(children, settings, "web")
-        await start_simulator(children, tmp_path / "forum.yml", port, webhook_url)
-        worker = await start_worker(children, settings, "worker")
+        _, worker = await asyncio.gather(
+            start_simulator(children, tmp_path / "forum.yml", port, webhook_url),
+            start_worker(children, settings, "worker"),
+        )
 
         async def say(raw: str, *, topic: int = 10, by: str = "alice") -> None:
             body = {"raw": raw, "topic_id": topic}

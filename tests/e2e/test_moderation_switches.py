@@ -1,5 +1,6 @@
 """A moderator turns switches in one web process: another one and a running worker go by them within seconds."""
 
+import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,9 +23,11 @@ SECONDS = 5.0
 
 async def test_a_change_reaches_every_process_within_five_seconds(database_url: str, tmp_path: Path) -> None:
     async with whole_loop(database_url, tmp_path, answering="off") as loop, Children(tmp_path / "logs") as children:
-        _, one = await start_web(children, loop.settings, "one")
-        _, other = await start_web(children, loop.settings, "other")
-        await start_worker(children, loop.settings, "worker")
+        (_, one), (_, other), _ = await asyncio.gather(
+            start_web(children, loop.settings, "one"),
+            start_web(children, loop.settings, "other"),
+            start_worker(children, loop.settings, "worker"),
+        )
         here, there = (url.removesuffix("/webhooks/discourse") for url in (one, other))
         life = moderation_desk(loop.services.pool, loop.settings).life
         secret = await SessionStore(loop.services.pool).open(MODERATOR, life=life, now=datetime.now(UTC))
