@@ -9,6 +9,8 @@ from service.answer.markup.invisible import strip_invisible
 
 HEAD_CHARS = 1_500
 TAIL_CHARS = 500
+TOO_MANY = 1.1
+"""By how much an estimate of what a text says is above it: reading it in vain costs more than reading more."""
 MOST_CHARS = 20_000
 """How much raw text is read at each end, at most."""
 
@@ -102,15 +104,15 @@ def _enough(wanted: int, part: Callable[[int], str]) -> str:
     words = ""
     for chars in (wanted + wanted // 4, wanted + wanted // 2, 2 * wanted, 3 * wanted, MOST_CHARS):
         read = _plainly_written(part(chars))
-        if chars == MOST_CHARS or _at_most(read) >= wanted:
+        if chars >= 3 * wanted or _about(read) >= TOO_MANY * wanted:
             words = normalise(read)
         if len(words) >= wanted:
             break
     return words
 
 
-def _at_most(text: str) -> int:
-    """About the most characters that the words of a text may have: soon told."""
+def _about(text: str) -> int:
+    """About how many characters the words of a text have, rather too many: soon told."""
     words = text.encode("utf-8", "replace").translate(_ABOUT_WORDS).replace(b".", b" . ").split()
     return len(b" ".join(words).replace(b" . .", b" .").replace(b" . .", b" .")) + _MAIL_CHARS * text.count("@")
 
