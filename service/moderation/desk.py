@@ -23,6 +23,10 @@ class Switches(Protocol):
         """Turn a switch; raises Rejected for what can't be (422) and with what is missing for it (409)."""
         ...
 
+    async def sign_off(self, tried: str, *, passed: bool, by: str, reason: str) -> None:
+        """Record a verdict on the configuration `tried`, its signature; raises Rejected (422, 409)."""
+        ...
+
     async def activation(self) -> Activation:
         """How that configuration stands to the one that was tested and switched on."""
         ...

@@ -9,7 +9,7 @@ from typing import Any, LiteralString
 from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
 
-from service.domain import Trace
+from service.domain import Mode, Result, Trace
 from service.errors import Rejected
 from service.store.ledger import stored_trace
 from service.store.pool import Connection, Pool, connection, transaction
@@ -65,7 +65,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """What a question came to, in the words of its result; `declined` is the gate's "kind:rule", whether or not on."""
+    """What a question came to, in the words of its result; `declined` is the gate's "kind:rule", whether or not on.
+
+    `signature` (SHA-256 in hex) is of the configuration that answered.
+    """
 
     result: str
     markdown: str
@@ -73,6 +76,12 @@ class TrialResult:
     gate_on: bool
     declined: str
     trace: Trace
+    signature: str = ""
+
+    @property
+    def whole(self) -> bool:
+        """Whether the configuration answered with all its parts at work, so that it was tested."""
+        return bool(self.signature) and self.result == Result.ANSWERED and self.trace.mode is Mode.RERANKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +145,7 @@ class TrialStore:
             "cited": result.cited,
             "gate_on": result.gate_on,
             "declined": result.declined,
+            "signature": result.signature,
             "trace": stored_trace(result.trace).obj,
         }
         await self._end(trial_id, TrialState.DONE, now, result=Jsonb(to_json(stored)))
@@ -182,6 +192,7 @@ def _trial(row: dict[str, Any]) -> Trial:
             stored["gate_on"],
             stored["declined"],
             read_trace(stored["trace"]),
+            stored.get("signature", ""),
         )
     return Trial(
         row["trial_id"],

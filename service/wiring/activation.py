@@ -50,14 +50,30 @@ async def turn(
     Raises Rejected (422) for a switch or value that can't be and without a reason, (409) with what posts_pipeline or
     the profile that is to answer lacks.
     """
-    if not reason.strip() or len(reason) > MAX_REASON_CHARS:
-        raise Rejected(f"a reason is kept with every change: 1 to {MAX_REASON_CHARS} characters", status=422)
+    _check_reason(reason)
     if (name, value) == (PIPELINE, "on"):
         await switch_on(pool, settings, by=by, reason=reason, user_id=user_id, override=override)
     else:
         if name == EMBEDDING_PROFILE:
             await _may_answer(pool, settings, value)
         await FlagStore(pool).set(name, value, by=by, reason=reason, user_id=user_id)
+
+
+async def sign_off(pool: Pool, settings: Settings, tried: str, *, passed: bool, by: str, reason: str) -> None:
+    """Record what a person makes of a real test, by the signature that was tried: a verdict like any test's.
+
+    Raises Rejected (422) without a reason, (409) where that configuration is no more the one in use.
+    """
+    _check_reason(reason)
+    signature = configuration(settings, (await FlagStore(pool).read()).embedding_profile)
+    if tried != signature.sha256:
+        raise Rejected("the configuration has changed since this was answered: try it once more", status=409)
+    await EvaluationStore(pool).record_run(EvaluationRun(signature, RunKind.SIGNED_OFF, passed, by, reason))
+
+
+def _check_reason(reason: str) -> None:
+    if not reason.strip() or len(reason) > MAX_REASON_CHARS:
+        raise Rejected(f"a reason is kept with every change: 1 to {MAX_REASON_CHARS} characters", status=422)
 
 
 async def _may_answer(pool: Pool, settings: Settings, value: str) -> None:

@@ -10,7 +10,7 @@ from service.settings import Settings
 from service.store.gate_rules import GateRuleStore
 from service.store.pool import Pool
 from service.store.sessions import SessionStore
-from service.wiring.activation import present_activation, turn
+from service.wiring.activation import present_activation, sign_off, turn
 from service.wiring.configuration import embedding_profile, reranker_profile
 
 
@@ -23,6 +23,9 @@ class Switches:
 
     async def turn(self, name: str, value: str, *, by: str, user_id: UserId | None, reason: str) -> None:
         await turn(self._pool, self._settings, name, value, by=by, user_id=user_id, reason=reason)
+
+    async def sign_off(self, tried: str, *, passed: bool, by: str, reason: str) -> None:
+        await sign_off(self._pool, self._settings, tried, passed=passed, by=by, reason=reason)
 
     async def activation(self) -> Activation:
         return await present_activation(self._pool, self._settings)

@@ -9,6 +9,7 @@ from service.domain import Answer, Lang, Question, Trace
 from service.errors import ArianeError
 from service.store.trials import Asked, TrialResult, TrialStore
 from service.telemetry import log
+from service.wiring.configuration import configuration
 from service.wiring.services import Services
 
 
@@ -34,18 +35,21 @@ async def _tried(trial_id: int, asked: Asked, services: Services) -> TrialResult
     stages, default = await services.embedders.applied(services.stages), Lang(services.settings.forum.language)
     lang = Lang(asked.lang) if asked.lang else stages.detect_language(asked.question, fallback=default)
     trace = Trace(asked=asked.question, lang=lang)
-    rules, gate_on = await services.gate.read(), (await services.flags.read()).input_gate
+    rules, flags = await services.gate.read(), await services.flags.read()
     found = decide(rules, asked.question)
     question = Question(asked.question, lang)
-    passed = await admitted(question, Gating(rules, ()) if gate_on else None, stages.condenser, trace, seed=trial_id)
+    passed = await admitted(
+        question, Gating(rules, ()) if flags.input_gate else None, stages.condenser, trace, seed=trial_id
+    )
     answered = passed if isinstance(passed, Answer) else await answer(passed, stages, trace, seed=trial_id)
     return TrialResult(
         answered.result,
         answered.markdown,
         answered.cited,
-        gate_on,
+        flags.input_gate,
         f"{found.kind}:{found.rule}" if found else "",
         trace,
+        configuration(services.settings, flags.embedding_profile).sha256,
     )
 
 

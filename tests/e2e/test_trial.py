@@ -48,6 +48,8 @@ async def test_a_worker_answers_and_posts_nothing(database_url: str, tmp_path: P
             assert "Result answered Gate let through" in shown
             assert "Search reranked Zone" in shown
             assert "ms in all" in shown
+            signed = await pages.post("/try/1", {"verdict": "passed", "why": "it is right"})
+            assert signed.headers["location"] == "/moderation/flags?done=1"  # the worker's configuration is ours
             asks = "How will the weather be tomorrow?"
             assert "Gate let through" in await tried(pages, asks)
             await pages.post("/gate/rules", RULE)

@@ -3,15 +3,18 @@
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from service.domain import Candidate, Mode, PostId, Source, TopicId, Trace, Zone
+from service.domain import Candidate, EvaluationRun, Mode, PostId, RunKind, Source, TopicId, Trace, Zone
 from service.store.corpus import CorpusStore
+from service.store.evaluations import EvaluationStore
 from service.store.members import Account, MemberStore
 from service.store.pool import Pool
 from service.store.trials import PER_HOUR, Asked, TrialResult, TrialStore
 from service.store.withdrawn import sweep
+from service.wiring.configuration import configuration
 from tests.integration.answers_kit import open_places
 from tests.integration.store_data import NOON, indexed, later, post, rows
 from tests.moderators import ADMIN, Pages, open_pages, visible
@@ -102,6 +105,47 @@ async def test_every_step_of_the_answer_is_shown(pages: Pages, pool: Pool) -> No
     assert 'href="https://forum.example/t/cracked/10/2"' in answer.text
     assert '<rect class="stage-5" x="400.0" y="0" width="600.0"' in answer.text
     assert "Ce qui serait publié" in await pages.text(f"/try/{trial_id}", lang="fr")
+
+
+async def tried(pages: Pages, pool: Pool, result: TrialResult) -> str:
+    trial_id = await ask(pages)
+    await TrialStore(pool).done(trial_id, result, now=pages.clock())
+    return f"/try/{trial_id}"
+
+
+async def test_a_moderators_verdict_is_a_test_of_the_configuration(pages: Pages, pool: Pool) -> None:
+    signature = configuration(pages.desk.settings)
+    path = await tried(pages, pool, replace(RESULT, signature=signature.sha256))
+    assert "Sign it off" in await pages.text(path)
+    for verdict in ("failed", "passed"):
+        sent = await pages.post(path, {"verdict": verdict, "why": " it <is> right "})
+        assert (sent.status_code, sent.headers["location"]) == (303, "/moderation/flags?done=1")
+        latest = await EvaluationStore(pool).latest_run(signature.sha256)
+        assert latest is not None
+        assert latest.run == EvaluationRun(signature, RunKind.SIGNED_OFF, verdict == "passed", "mia", "it <is> right")
+    assert "signed off" in visible(await pages.text("/"))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"signature": ""}, {"result": "abstained"}, {"trace": replace(TRACE, mode=Mode.RERANKER_DOWN)}],
+    ids=["of an earlier version", "abstained", "a part was down"],
+)
+async def test_only_a_whole_answer_tests_anything(pages: Pages, pool: Pool, changes: dict[str, Any]) -> None:
+    path = await tried(pages, pool, replace(RESULT, **{"signature": "0" * 64, **changes}))
+    assert "Sign it off" not in await pages.text(path)
+    assert (await pages.post(path, {"verdict": "passed", "why": "it is right"})).status_code == 409
+
+
+async def test_no_verdict_on_what_is_not_in_use_or_without_a_reason(pages: Pages, pool: Pool) -> None:
+    path = await tried(pages, pool, replace(RESULT, signature="0" * 64))
+    sent = await pages.post(path, {"verdict": "passed", "why": "it is right"})
+    assert sent.status_code == 409 and "the configuration has changed" in sent.text
+    for verdict, why in (("passed", " "), ("passed", "x" * 501), ("fine", "it is right"), ("", "it is right")):
+        assert (await pages.post(path, {"verdict": verdict, "why": why})).status_code == 422
+    await pages.sign_in(ADMIN)
+    assert (await pages.post(path, {"verdict": "passed", "why": "not mine"})).status_code == 404
+    assert await rows(pool, "SELECT FROM evaluation_runs") == []
 
 
 async def test_a_failure_says_why(pages: Pages, pool: Pool) -> None:

@@ -11,11 +11,13 @@ from service.moderation.desk import Desk, Here
 from service.moderation.layout import page
 from service.moderation.traced import traced
 from service.store.pool import Connection
-from service.store.trials import PER_HOUR, Asked, TrialStore
+from service.store.trials import PER_HOUR, Asked, Trial, TrialStore
 
 SHOWN = 20
 LOOK_AGAIN_SECONDS = 2
 SEE_OTHER = 303
+PASSED = "passed"
+VERDICTS = (PASSED, "failed")
 router = APIRouter(prefix="/try")
 
 
@@ -46,17 +48,36 @@ async def ask(request: Request, here: Here, me: Moderator, form: Form) -> Respon
 async def trial(request: Request, trial_id: int, here: Here, me: Moderator) -> HTMLResponse:
     """What came of a question of one's own; the page looks again by itself until something did."""
     now = here.clock()
-    found = None
-    if 0 < trial_id < 2**63:
-        found = await TrialStore(here.pool).one(trial_id, me.person.username, now=now)
-    if found is None:
-        raise Rejected("there is no such trial of yours; trials are kept for a day", status=404)
+    found = await _own(trial_id, here, me)
     result, waits = found.result, found.pending(now)
     shown = traced(result.trace, here.settings.forum.base_url, result.cited) if result else {}
     answer = page(request, "trial.html", title="try.one_title", one=found, result=result, waits=waits, **shown)
     if waits:
         answer.headers["Refresh"] = str(LOOK_AGAIN_SECONDS)  # as <meta http-equiv="refresh"> would
     return answer
+
+
+@router.post("/{trial_id}")
+async def sign_off(trial_id: int, here: Here, me: Moderator, form: Form) -> Response:
+    """Record the `verdict` on the configuration that answered, because of `why`; leads to the switches."""
+    found = (await _own(trial_id, here, me)).result
+    if found is None or not found.whole:
+        raise Rejected("only an answer with every part at work tests a configuration", status=409)
+    verdict = form.get("verdict", "")
+    if verdict not in VERDICTS:
+        raise Rejected(f"the verdict is one of {', '.join(VERDICTS)}", status=422)
+    why = form.get("why", "").strip()
+    await here.switches.sign_off(found.signature, passed=verdict == PASSED, by=me.person.username, reason=why)
+    return RedirectResponse(f"{here.site.root}/flags?done=1", SEE_OTHER)
+
+
+async def _own(trial_id: int, here: Desk, me: Session) -> Trial:
+    found = None
+    if 0 < trial_id < 2**63:
+        found = await TrialStore(here.pool).one(trial_id, me.person.username, now=here.clock())
+    if found is None:
+        raise Rejected("there is no such trial of yours; trials are kept for a day", status=404)
+    return found
 
 
 async def _defer(conn: Connection, trial_id: int) -> None:
