@@ -82,7 +82,13 @@ def test_the_compose_files_variables_are_settings(compose: Any) -> None:
     example = (ROOT / "deploy/compose/ariane.env.example").read_text(encoding="utf-8")
     names = set(re.findall(r"^([A-Z_]+)=", example, re.MULTILINE))
     assert names <= known
-    asked = ("FORUM__API_KEY", "WEBHOOK__SECRETS", "DATABASE__URL", "MODERATION__PUBLIC_URL", "MODERATION__CONNECT_SECRET")
+    asked = (
+        "FORUM__API_KEY",
+        "WEBHOOK__SECRETS",
+        "DATABASE__URL",
+        "MODERATION__PUBLIC_URL",
+        "MODERATION__CONNECT_SECRET",
+    )
     assert {f"ARIANE_{name}" for name in asked} <= names
 
 
