@@ -75,6 +75,12 @@ class MemberStore:
             row = await cursor.fetchone()
         return None if row is None else str(row[0])
 
+    async def left_behind(self) -> list[UserId]:
+        """Accounts noticed more than an hour ago: the job that asks the forum about them has given up, or will soon."""
+        async with connection(self._pool) as conn:
+            cursor = await conn.execute("SELECT user_id FROM departures WHERE noticed_at < now() - interval '1 hour'")
+            return [UserId(row[0]) async for row in cursor]
+
     async def has_not_departed(self, user_id: UserId) -> None:
         """The forum still has this account."""
         async with connection(self._pool) as conn:

@@ -18,6 +18,7 @@ from service.ingest.share import embed_part_of_each
 from service.jobs import Work
 from service.store.alerts import AlertStore
 from service.store.crawl import CrawlStore
+from service.store.members import MemberStore
 from service.store.signals import SignalStore
 from service.store.trials import TrialStore
 from service.store.withdrawn import sweep
@@ -130,6 +131,8 @@ class Worker:
         await self._services.corpus.withdraw_private()
         await sweep(self._services.pool)
         await AlertStore(self._services.pool).drop_restored()
+        for user_id in await MemberStore(self._services.pool).left_behind():
+            await self.erase_member(user_id)
 
     async def _question(self, inbox_id: InboxId) -> Post | None:
         """The delivered post; one whose text is not kept is read as the public sees it, without text if it doesn't."""

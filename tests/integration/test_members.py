@@ -316,7 +316,12 @@ async def test_a_destroyed_account_is_erased_once_the_forum_says_so(
 
     async with transaction(pool) as conn:
         await note_departure(conn, UserId(7), "ines")
+    store = MemberStore(pool)
+    assert await store.left_behind() == []
+    await rows(pool, "UPDATE departures SET noticed_at = noticed_at - interval '61 minutes' RETURNING user_id")
+    assert await store.left_behind() == [7]
     assert await erase_departed(UserId(7), pool, groups_of, now=later(2)) is erased
+    assert await store.left_behind() == []
     assert await erase_departed(UserId(7), pool, groups_of, now=later(3)) is False
     assert asked == ["ines"]
     assert (await everywhere(pool, NAME) == set()) is erased
