@@ -67,13 +67,19 @@ class CrawlStore:
     @asynccontextmanager
     async def _locked(self, name: str) -> AsyncIterator[bool]:
         async with connection(self._pool) as conn:
-            row = await (await conn.execute(_LOCK, (name,))).fetchone()
-            ours = bool(row and row[0])
+            held = True
             try:
-                yield ours
+                row = await (await conn.execute(_LOCK, (name,))).fetchone()
+                held = ours = bool(row and row[0])
+                try:
+                    yield ours
+                finally:
+                    if ours and not conn.closed:
+                        await conn.execute(_UNLOCK, (name,))
+                        held = False
             finally:
-                if ours and not conn.closed:
-                    await conn.execute(_UNLOCK, (name,))
+                if held:  # whoever was interrupted may have got the lock: in the pool the connection would keep it
+                    await conn.close()
 
     async def topics_stored(self, topic_ids: Collection[TopicId]) -> dict[TopicId, Topic]:
         """These topics as they are stored."""
