@@ -83,7 +83,9 @@ LABELS: Mapping[str, Mapping[str, Values]] = {
     },
     "ariane_part_up": {"part": _values({"embedder", "reranker", "model", "forum", "database"})},
     "ariane_fallbacks": {
-        "part": _values({"embedder", "vectors", "search", "reranker", "answerer", "model", "check", "second_draft"}),
+        "part": _values(
+            {"embedder", "vectors", "search", "reranker", "answerer", "model", "categories", "check", "second_draft"}
+        ),
         "error": _values(ERRORS, {"error"}),
     },
     "ariane_activation": {"state": _values(State)},
