@@ -18,8 +18,9 @@ from service.answer.gate.normalise import (
     _SYMBOL_WORD,
     HEAD_CHARS,
     TAIL_CHARS,
+    _joined,
     _latin,
-    _stands_apart,
+    _put_together,
     _without_symbols,
     normalise,
     read_words,
@@ -126,7 +127,7 @@ def test_normalising_is_total_and_idempotent(text: str) -> None:
 def test_what_is_looked_for_first_is_there_wherever_a_pattern_matches(text: str) -> None:
     small = _latin(text)
     for pattern, letters in ((_SPACED, _LEAST_SPACED), (_SET_APART, _LEAST_SET_APART)):
-        assert _stands_apart(small, pattern, letters) == bool(pattern.search(small))
+        assert _put_together(small, pattern, letters) == pattern.sub(_joined, small)
     if not (_SYMBOL_LETTER.search(small) or "$" in small or "€" in small):
         assert not _SYMBOL_WORD.search(small)
     assert _without_symbols(small) == _SYMBOL_WORD.sub(lambda word: word[0].translate(_SYMBOL_LEET), small)

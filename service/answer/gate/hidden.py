@@ -11,7 +11,7 @@ READ_CHARS = 2_500, 500
 MAX_HIDDEN = 4
 """How many encoded or invisible texts of one message are looked at."""
 
-_TAGS = re.compile("[\U000e0020-\U000e007e]+")
+_TAGS = re.compile("[\U000e0020-\U000e007e][\U000e0020-\U000e007e]*")
 _PERCENT = re.compile("%(?:[46][1-9A-Fa-f]|[57][0-9Aa]|20)")
 """A letter or a space."""
 _READABLE = 0.6

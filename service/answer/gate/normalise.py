@@ -131,10 +131,9 @@ def normalise(text: str) -> str:
         text = _UNDERSCORE.sub("", text)
     if "@" in text:
         text = _MAIL.sub(" mailaddress ", text)
-    if _stands_apart(text, _SPACED, _LEAST_SPACED):
-        text = _SPACED.sub(_joined, text)
-    if "  " in text and _stands_apart(text, _SET_APART, _LEAST_SET_APART):
-        text = _SET_APART.sub(_joined, text)
+    text = _put_together(text, _SPACED, _LEAST_SPACED)
+    if "  " in text:
+        text = _put_together(text, _SET_APART, _LEAST_SET_APART)
     if _SYMBOL_LETTER.search(text) or "$" in text or "€" in text:
         text = _without_symbols(text)
     text = _BLANK_LINE.sub(" \x01 ", _STOP.sub(" \x01 ", text))
@@ -156,15 +155,17 @@ def _plainly_written(text: str) -> str:
     return text if text.isascii() else _BEYOND_ASCII.sub(lambda run: run[0].translate(_TYPOGRAPHY), text)
 
 
-def _stands_apart(text: str, pattern: re.Pattern[str], letters: int) -> bool:
-    """Whether the pattern matches where so many letters or digits in a row stand apart by one character."""
+def _put_together(text: str, pattern: re.Pattern[str], letters: int) -> str:
+    """A text whose letters set apart are joined wherever the pattern matches, which begins with so many of them."""
     shown, row = f" {text} ".encode("ascii", "replace").translate(_APART), letters * b" a" + b" "
-    at = shown.find(row)
+    kept: list[str] = []
+    done, at = 0, shown.find(row)
     while at >= 0:
-        if pattern.match(text, at):
-            return True
-        at = shown.find(row, at + 1)
-    return False
+        if found := pattern.match(text, at):
+            kept += text[done:at], _joined(found)
+            done = found.end()
+        at = shown.find(row, max(done, at + 1))
+    return "".join((*kept, text[done:]))
 
 
 def _without_symbols(text: str) -> str:
@@ -182,9 +183,7 @@ def _without_symbols(text: str) -> str:
 
 def _settled(words: list[str]) -> str:
     """Words with what earlier steps may have set free put right: letters set apart, digits as letters, long runs."""
-    text = " ".join(words)
-    if _stands_apart(text, _SPACED, _LEAST_SPACED):
-        text = _SPACED.sub(_joined, text)
+    text = _put_together(" ".join(words), _SPACED, _LEAST_SPACED)
     if _DIGIT.search(text):
         text = " ".join([word if word.isalpha() or word == "." else _read_digits(word) for word in text.split()])
     while " . . " in text:
