@@ -61,21 +61,27 @@ def stage() -> Iterator[tuple[Stage, str]]:
         yield stage, url
 
 
+@pytest.fixture(scope="session")
+def databases() -> Path:
+    """The folder for the homes of servers: in memory where there is room, since a database is 500 files."""
+    memory = Path("/dev/shm")
+    roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).total >= MEMORY_NEEDED
+    return memory if roomy else Path(tempfile.gettempdir())
+
+
 @pytest.fixture
-def own_server() -> Iterator[Path]:
+def own_server(databases: Path) -> Iterator[Path]:
     """The home of a Postgres that a test may break."""
-    home = Path(tempfile.gettempdir()) / f"ariane-chaos-{uuid4().hex[:8]}"
+    home = databases / f"ariane-chaos-{uuid4().hex[:8]}"
     yield home
     stop(home)
     shutil.rmtree(home)
 
 
 @pytest.fixture(scope="session")
-def server_home(testrun_uid: str) -> Path:
-    """Where the run's server lives: in memory where there is room, since a cloned database is 500 files."""
-    memory = Path("/dev/shm")
-    roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).total >= MEMORY_NEEDED
-    return (memory if roomy else Path(tempfile.gettempdir())) / f"ariane-test-{testrun_uid[:12]}"
+def server_home(testrun_uid: str, databases: Path) -> Path:
+    """Where the run's server lives."""
+    return databases / f"ariane-test-{testrun_uid[:12]}"
 
 
 @contextmanager

@@ -34,9 +34,9 @@ REPLY = re.compile(r"posted \d+ s ago: http://127\.0\.0\.1:\d+/t/[a-z0-9-]+/\d+/
 
 
 @pytest.fixture(scope="module")
-def home() -> Iterator[Path]:
+def home(databases: Path) -> Iterator[Path]:
     """One home for all: the first start embeds the demo forum. Outside private folders, for root's Postgres."""
-    folder = Path(tempfile.mkdtemp(prefix="ariane-demo-"))
+    folder = Path(tempfile.mkdtemp(prefix="ariane-demo-", dir=databases))
     yield folder
     stop(folder / "demo")
     shutil.rmtree(folder)

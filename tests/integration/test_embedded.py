@@ -22,9 +22,9 @@ pytestmark = pytest.mark.chaos
 
 
 @pytest.fixture(scope="module")
-def home() -> Iterator[Path]:
+def home(databases: Path) -> Iterator[Path]:
     """A home outside any private folder, as root's server runs as another user."""
-    folder = Path(tempfile.mkdtemp(prefix="ariane-embedded-"))
+    folder = Path(tempfile.mkdtemp(prefix="ariane-embedded-", dir=databases))
     yield folder
     stop(folder)
     shutil.rmtree(folder)
@@ -158,8 +158,8 @@ def test_a_server_that_cannot_start_says_why(home: Path) -> None:
     assert answer(ensure_running(home, idle_stop_seconds=300)) == "1"
 
 
-def test_an_interrupted_first_start_is_begun_again() -> None:
-    with tempfile.TemporaryDirectory(prefix="ariane-embedded-") as folder:
+def test_an_interrupted_first_start_is_begun_again(databases: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="ariane-embedded-", dir=databases) as folder:
         half = Path(folder) / DATA_FOLDER
         half.mkdir()
         (half / "PG_VERSION").write_text("18\n")
