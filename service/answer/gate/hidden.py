@@ -12,8 +12,9 @@ MAX_HIDDEN = 4
 """How many encoded or invisible texts of one message are looked at."""
 
 _TAGS = re.compile("[\U000e0020-\U000e007e][\U000e0020-\U000e007e]*")
-_PERCENT = re.compile("%(?:[46][1-9A-Fa-f]|[57][0-9Aa]|20)")
-"""A letter or a space."""
+_PERCENT = re.compile("%(?:[46][1-9A-Fa-f]|[57][0-9Aa]|20|[Cc][3-5]%[89ABab])")
+"""A letter, maybe with an accent, or a space."""
+_PERCENTS = re.compile("(?:%[0-9A-Fa-f]{2})+")
 _READABLE = 0.6
 """Least share of letters, digits and spaces in what was written to be read: an identifier may decode to anything."""
 _LEAST_BASE64 = 12
@@ -49,7 +50,7 @@ def hidden_texts(text: str) -> tuple[str, ...]:
 def _revealed(text: str) -> str:
     text = _TAGS.sub(lambda run: f" {_untagged(run[0])} ", text)
     text = _BASE64.sub(lambda run: f" {decoded} " if (decoded := _decoded(run[0])) else run[0], text)
-    return _PERCENT.sub(lambda char: chr(int(char[0][1:], 16)), text)
+    return _PERCENTS.sub(lambda run: bytes.fromhex(run[0].replace("%", "")).decode(errors="replace"), text)
 
 
 def _untagged(run: str) -> str:
