@@ -46,7 +46,6 @@ class Proving:
         prove: Callable[[], Awaitable[Verdict]],
         *,
         enough: frozenset[Proof],
-        recheck_seconds: float = RECHECK_SECONDS,
         proof_seconds: float = PROOF_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -54,7 +53,6 @@ class Proving:
         self._name = name
         self._prove = prove
         self._enough = enough
-        self._recheck_seconds = recheck_seconds
         self._proof_seconds = proof_seconds
         self._clock = clock
         self._verdict: Verdict | None = None
@@ -116,7 +114,7 @@ class Proving:
         good = verdict.proof in self._enough
         now = self._clock()
         self._left_alone_until = now + alone
-        self._old_at = now + max(alone, self._recheck_seconds if good else RETRY_SECONDS)
+        self._old_at = now + max(alone, RECHECK_SECONDS if good else RETRY_SECONDS)
         if verdict.proof is Proof.PROVED:
             log.info("model_proved", model=self._name, detail=verdict.detail)
         else:
@@ -136,7 +134,6 @@ class ProvedEmbedder:
         embedder: Embedder,
         prove: Callable[[], Awaitable[Verdict]],
         *,
-        recheck_seconds: float = RECHECK_SECONDS,
         proof_seconds: float = PROOF_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -144,7 +141,6 @@ class ProvedEmbedder:
             f"embedder {embedder.profile.name}",
             prove,
             enough=frozenset({Proof.PROVED}),
-            recheck_seconds=recheck_seconds,
             proof_seconds=proof_seconds,
             clock=clock,
         )
@@ -178,7 +174,6 @@ class ProvedReranker:
         reranker: Reranker,
         prove: Callable[[], Awaitable[Verdict]],
         *,
-        recheck_seconds: float = RECHECK_SECONDS,
         proof_seconds: float = PROOF_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -186,7 +181,6 @@ class ProvedReranker:
             f"reranker {reranker.profile.name}",
             prove,
             enough=frozenset({Proof.PROVED, Proof.NO_REFERENCES}),
-            recheck_seconds=recheck_seconds,
             proof_seconds=proof_seconds,
             clock=clock,
         )

@@ -34,10 +34,10 @@ class Prover:
         return self.now
 
     def embedder(self, inner: HashEmbedder | None = None) -> ProvedEmbedder:
-        return ProvedEmbedder(inner or HashEmbedder(EMBEDDER), self, recheck_seconds=300, clock=self.clock)
+        return ProvedEmbedder(inner or HashEmbedder(EMBEDDER), self, clock=self.clock)
 
     def reranker(self, inner: FakeReranker | None = None) -> ProvedReranker:
-        return ProvedReranker(inner or FakeReranker(), self, recheck_seconds=300, clock=self.clock)
+        return ProvedReranker(inner or FakeReranker(), self, clock=self.clock)
 
 
 async def test_many_first_callers_wait_for_one_proof() -> None:
