@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip --quiet
 # Tests of a foreign checkout must not meet its settings, and warnings are errors: no missing runtime folder.
-TEST_ENV := env -u ARIANE_HOME OMP_NUM_THREADS=1 LC_ALL=C.UTF-8 XDG_RUNTIME_DIR=$${XDG_RUNTIME_DIR:-/tmp}
+TEST_ENV := env -u ARIANE_HOME -u ARIANE_CONFIG OMP_NUM_THREADS=1 LC_ALL=C.UTF-8 XDG_RUNTIME_DIR=$${XDG_RUNTIME_DIR:-/tmp}
 # Three processes even on two cores: a test of real processes mostly waits (JOBS=0: none, for a debugger).
 JOBS ?= 3
 

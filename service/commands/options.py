@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from service.settings import Settings, load_settings
 from service.telemetry import log
@@ -16,6 +17,8 @@ R = TypeVar("R")
 
 config_option = click.option(
     "--config",
+    envvar="ARIANE_CONFIG",
+    show_envvar=True,
     type=click.Path(path_type=Path, dir_okay=False),
     help="YAML file of settings; ARIANE_* environment variables override it.",
 )
@@ -28,8 +31,10 @@ def configured(command: Callable[Concatenate[Settings, P], R]) -> Callable[P, R]
     @config_option
     @functools.wraps(command)
     def with_settings(*args: P.args, **kwargs: P.kwargs) -> R:
-        group = click.get_current_context().parent
-        path = kwargs.pop("config") or (group and group.params.get("config"))
+        context = click.get_current_context()
+        path = kwargs.pop("config")
+        if context.parent and context.get_parameter_source("config") is not ParameterSource.COMMANDLINE:
+            path = context.parent.params.get("config") or path  # what is typed beats the environment
         settings = load_settings(path if isinstance(path, Path) else None)
         log.configure(level=settings.log.level, json=settings.log.format == "json")
         return command(settings, *args, **kwargs)
