@@ -11,7 +11,7 @@ import numpy as np
 
 from service.bench import Say, percentiles_ms, report
 from service.bench.scratch import scratch_database
-from service.bench.vectors import LIKE, Vectors, synthetic
+from service.bench.vectors import LIKE, SEED, Vectors, synthetic
 from service.domain import Category, CategoryId, EmbeddingProfile, IndexKind, Post, PostId, Topic, TopicId, UserId
 from service.ingest.ports import EmbeddedPassage, IndexedPost
 from service.ingest.text import digest
@@ -112,9 +112,9 @@ def _both(system: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {"system": system, "posts_per_s": round(rate, 1), **times}
 
 
-def _posts(made: Vectors, *, seed: int = 7) -> list[IndexedPost]:
+def _posts(made: Vectors) -> list[IndexedPost]:
     """Posts of words as frequent as words are (Zipf)."""
-    drawn = np.random.default_rng(seed).zipf(1.3, size=(len(made.topics), WORDS)) % VOCABULARY
+    drawn = np.random.default_rng(SEED).zipf(1.3, size=(len(made.topics), WORDS)) % VOCABULARY
     numbers: Counter[int] = Counter()
     posts = []
     for n, (topic, words) in enumerate(zip(made.topics.tolist(), drawn.tolist(), strict=True), start=1):

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector
 
-from service.bench.vectors import Vectors
+from service.bench.vectors import SEED, Vectors
 from service.domain import ProfileId
 from service.store.pool import Connection
 
@@ -26,10 +26,10 @@ FROM unnest(%s::bigint[]) WITH ORDINALITY AS given (topic_id, id) ORDER BY id
 """
 
 
-async def fill(conn: Connection, vectors: Vectors, category_percent: float, *, seed: int = 7) -> NDArray[np.bool_]:
+async def fill(conn: Connection, vectors: Vectors, category_percent: float) -> NDArray[np.bool_]:
     """Store post n + 1 with vector n, without index; which posts are in the category of that share of the topics."""
     topics = np.unique(vectors.topics)
-    kept = np.random.default_rng(seed).random(len(topics)) < category_percent / 100
+    kept = np.random.default_rng(SEED).random(len(topics)) < category_percent / 100
     categories = np.where(kept, KEPT_CATEGORY, 1)
     await conn.execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm")
     await conn.execute("INSERT INTO categories VALUES (1, 'All', 'all', NULL, false), (2, 'Kept', 'kept', NULL, false)")

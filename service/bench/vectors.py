@@ -24,6 +24,9 @@ SUBJECTS = 16
 """Directions that all topics are mixed of, so that some are closer than others: cosines between topics then differ by
 0.02, as on a real forum (0.025), where 27 % of a post's nearest 25 are of its own topic."""
 
+SEED = 7
+"""Of all that a bench draws: two runs ask the same of the same posts."""
+
 _UNREADABLE = (
     OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, MemoryError, SyntaxError, zipfile.BadZipFile,
     zlib.error,
@@ -50,7 +53,7 @@ class Vectors:
         return Vectors(self.stored[:posts], self.lengths[:posts], self.topics[:posts], self.questions)
 
 
-def synthetic(posts: int, dimensions: int, questions: int, *, within: float, between: float, seed: int = 7) -> Vectors:
+def synthetic(posts: int, dimensions: int, questions: int, *, within: float, between: float) -> Vectors:
     """Vectors whose cosines are on average `within` a topic and `between` topics; a question is as a post of a topic.
 
     Each is the sum of a direction that all share, one of its topic (of few dimensions) and one of its own (of all), of
@@ -58,7 +61,7 @@ def synthetic(posts: int, dimensions: int, questions: int, *, within: float, bet
     """
     if not 0 <= between <= within < 1:
         raise Rejected(f"cosines within topics ({within}) and between them ({between}) need 0 <= between <= within < 1")
-    chance = np.random.default_rng(seed)
+    chance = np.random.default_rng(SEED)
     common = _unit(chance.standard_normal((1, dimensions), dtype=np.float32)) * np.float32(between**0.5)
     count = max(1, posts // TOPIC_POSTS)
     subjects, _ = np.linalg.qr(chance.standard_normal((dimensions, min(SUBJECTS, dimensions))))
@@ -81,14 +84,14 @@ def synthetic(posts: int, dimensions: int, questions: int, *, within: float, bet
     return Vectors(stored, _lengths(stored), of_posts + 1, asked)
 
 
-def read_vectors(path: Path, questions: int, *, seed: int = 7) -> Vectors:
+def read_vectors(path: Path, questions: int) -> Vectors:
     """A dataset's vectors.npz (docs: `topic_id`, `embedding`); raises Rejected for a file that isn't one."""
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             embedding, topics = file["embedding"], file["topic_id"]
     except _UNREADABLE as exc:
         raise Rejected(f"{path}: no vectors (an .npz with topic_id and embedding): {exc}") from exc
-    return hold_out(embedding, topics, questions, seed=seed, origin=str(path))
+    return hold_out(embedding, topics, questions, origin=str(path))
 
 
 async def read_profile(pool: Pool, name: str, questions: int) -> Vectors:
@@ -106,7 +109,7 @@ async def read_profile(pool: Pool, name: str, questions: int) -> Vectors:
     return hold_out(embedding, np.array([row[0] for row in rows]), questions, origin=name)
 
 
-def hold_out(embedding: NDArray[Any], topics: NDArray[Any], questions: int, *, origin: str, seed: int = 7) -> Vectors:
+def hold_out(embedding: NDArray[Any], topics: NDArray[Any], questions: int, *, origin: str) -> Vectors:
     """The vectors without a random choice of them, which ask; raises Rejected, naming the origin, for unusable ones."""
     if embedding.ndim != 2 or embedding.dtype.kind != "f" or topics.shape != embedding.shape[:1]:
         raise Rejected(f"{origin}: needs embedding float[n, d] and topic_id [n]")
@@ -116,7 +119,7 @@ def hold_out(embedding: NDArray[Any], topics: NDArray[Any], questions: int, *, o
     if not np.isfinite(values).all() or not np.linalg.norm(values, axis=1).all():
         raise Rejected(f"{origin}: a vector is zero or not finite")
     asking = np.zeros(len(values), dtype=np.bool_)
-    asking[np.random.default_rng(seed).choice(len(values), questions, replace=False)] = True
+    asking[np.random.default_rng(SEED).choice(len(values), questions, replace=False)] = True
     values = _as_stored(values)
     stored = values[~asking]
     return Vectors(stored, _lengths(stored), topics[~asking].astype(np.int64), values[asking])
