@@ -149,11 +149,11 @@ def moment(text: str | datetime) -> datetime:
     return at.astimezone(UTC)
 
 
-def slugify(title: str, *, otherwise: str = "topic") -> str:
+def slugify(title: str) -> str:
     """The slug Discourse gives a title with its default "ascii" method: accents dropped, the rest hyphens."""
     plain = unicodedata.normalize("NFKD", title.replace("'", "").replace("œ", "oe").replace("Œ", "oe"))
     plain = "".join(c for c in plain if not unicodedata.combining(c)).lower()
-    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or otherwise
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or "topic"
 
 
 def fold(username: str) -> str:

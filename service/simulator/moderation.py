@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, assert_never
 
 from service.simulator.forum import Author, Forum
-from service.simulator.model import Change, Event, Member, Post, Topic, slugify
+from service.simulator.model import Change, Event, Member, Post, Topic
 
 _STATUS_EVENTS = {
     "closed": Event.TOPIC_CLOSED,
@@ -107,11 +107,11 @@ def carry_out(forum: Forum, deed: Deed, target: int, value: str, *, by: Member, 
 
 def _changed(forum: Forum, topic: Topic, deed: Deed, value: str) -> Topic:
     if deed is Deed.TAG:
-        return replace(topic, tags=tuple(tag for tag in value.replace(",", " ").split() if tag))
+        return replace(topic, tags=tuple(value.replace(",", " ").split()))
     if deed is Deed.RETITLE:
         if not value.strip():
             raise ValueError("a title can't be empty")
-        return replace(topic, title=" ".join(value.split()), slug=slugify(value))
+        return replace(topic, title=" ".join(value.split()))
     return replace(topic, category_id=forum.categories[int(value)].id)
 
 
