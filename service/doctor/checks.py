@@ -30,7 +30,7 @@ CHECKS = (
     Examination("forum", forum.forum, _FORUM),
     Examination("key", forum.key, forum.KEY_MEND),
     Examination("account", forum.account, forum.KEY_MEND),
-    Examination("webhook secret", deliveries.secret, ""),
+    Examination("webhook secret", deliveries.secret, _INDEX),
     Examination("deliveries", deliveries.deliveries, _FORUM),
     Examination("clocks", clock.clock, clock.MEND),
     Examination("embedder", model_servers.embedder, _MODEL),

@@ -240,6 +240,23 @@ async def test_a_silent_webhook_is_noticed_only_while_the_forum_moves(
         await deliveries.deliveries(gone)
 
 
+async def test_a_process_without_the_secret_trusts_a_delivery_that_another_one_verified(
+    patient: Patient, pool: Pool
+) -> None:
+    """A worker has no secret by design; without any verified delivery nobody seems to have it."""
+    made = await deliveries.secret(patient)
+    assert told(made) == (Status.FAIL, "webhook.secrets is empty: the web process doesn't start")
+    assert "ARIANE_WEBHOOK__SECRETS" in made.mend
+    await run(pool, INBOX.replace("%s", "'2025-01-03 07:00+00'"))
+    made = await deliveries.secret(patient)
+    assert told(made) == (
+        Status.OK,
+        "none here: another process has it, and verified a delivery at 2025-01-03 07:00 UTC",
+    )
+    here = replace(patient, settings=Settings.model_validate({"webhook": {"secrets": [SECRET]}}))
+    assert told(await deliveries.secret(here)) == (Status.OK, "one secret is set")
+
+
 async def test_the_databases_clock_is_compared_with_ours(patient: Patient) -> None:
     settings = Settings.model_validate({"forum": {"base_url": refusing_address()}})
     for minutes, status in ((0, Status.OK), (1, Status.WARN), (-10, Status.FAIL)):
