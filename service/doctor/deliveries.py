@@ -29,8 +29,8 @@ async def secret(patient: Patient) -> Finding:
         return ok(f"none here: another process has it, and verified a delivery at {last:%Y-%m-%d %H:%M} UTC")
     return fail(
         "webhook.secrets is empty: the web process doesn't start",
-        "Give the webhook's secret in ARIANE_WEBHOOK__SECRETS='[\"...\"]', the same as on the forum. If another process "
-        "has it already, run this again after the forum's next post (a ping leaves no trace).",
+        "Give the webhook's secret in ARIANE_WEBHOOK__SECRETS='[\"...\"]', the same as on the forum. If another "
+        "process has it already, run this again after the forum's next post (a ping leaves no trace).",
     )
 
 
