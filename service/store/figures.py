@@ -19,35 +19,34 @@ LEFT JOIN categories ON categories.category_id = coalesce(topics.category_id, an
 WHERE (%(admin)s OR NOT is_closed(traces.private, topics.archetype, categories.read_restricted))
 """
 
-# A post that was skipped, then edited and answered, counts once, as what became of it last.
-_LAST: LiteralString = f"""
-WITH last AS (
-    SELECT DISTINCT ON (post_id)
-        (recorded_at AT TIME ZONE 'UTC')::date::text AS day, traces.outcome, reason, zone, mode
-    FROM {_SEEN} AND recorded_at >= %(since)s ORDER BY post_id, trace_id DESC
+# The view, as the list of answers reads it: each post once, with what became of it, a moderator's decision included.
+_SHOWN: LiteralString = """
+WITH shown AS (
+    SELECT (recorded_at AT TIME ZONE 'UTC')::date::text AS day, outcome, reason, zone, mode FROM shown_traces
+    WHERE (%(admin)s OR NOT closed) AND recorded_at >= %(since)s
 )
-"""  # noqa: S608 - both parts are constants of this module
+"""
 
 _OUTCOMES = (
-    _LAST
+    _SHOWN
     + """
-SELECT day, outcome AS word, coalesce(reason, '') AS of, count(*)::int AS count FROM last
+SELECT day, outcome AS word, coalesce(reason, '') AS of, count(*)::int AS count FROM shown
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 )
 
 _ZONES = (
-    _LAST
+    _SHOWN
     + """
-SELECT day, zone AS word, '' AS of, count(*)::int AS count FROM last WHERE zone IS NOT NULL
+SELECT day, zone AS word, '' AS of, count(*)::int AS count FROM shown WHERE zone IS NOT NULL
 GROUP BY 1, 2 ORDER BY 1, 2
 """
 )
 
 _MODES = (
-    _LAST
+    _SHOWN
     + """
-SELECT day, mode AS word, '' AS of, count(*)::int AS count FROM last WHERE mode IS NOT NULL
+SELECT day, mode AS word, '' AS of, count(*)::int AS count FROM shown WHERE mode IS NOT NULL
 GROUP BY 1, 2 ORDER BY 1, 2
 """
 )
@@ -93,7 +92,7 @@ _DECLINES: LiteralString = f"""
 SELECT recorded_at, coalesce((
         SELECT note FROM jsonb_array_elements_text(traces.trace -> 'notes') AS note WHERE note LIKE 'gate:%%' LIMIT 1
     ), '') AS note, traces.topic_id, coalesce(nullif(topics.slug, ''), '-') AS slug,
-    coalesce(answers.post_number, 1) AS post_number, traces.outcome
+    coalesce(answers.post_number, 1) AS post_number, coalesce(answers.outcome, traces.outcome) AS outcome
 FROM {_SEEN} AND reason = 'gated' ORDER BY trace_id DESC LIMIT %(limit)s
 """  # noqa: S608 - both parts are constants of this module
 

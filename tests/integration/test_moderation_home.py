@@ -8,15 +8,18 @@ from functools import partial
 
 import pytest
 
+from service.answer.ports import DeedKind
 from service.domain import EvaluationRun, Posted, PostId, Result, RunKind, Shadowed, Skipped, SkipReason, TopicId
 from service.ingest.ports import Census
 from service.moderation.pages.home import known_seconds
 from service.moderation.readiness import Readiness, readiness
 from service.store.corpus import CorpusStore
+from service.store.deeds import DeedStore, NewDeed, ask
 from service.store.evaluations import EvaluationStore
+from service.store.figures import FigureStore
 from service.store.flags import FlagStore
 from service.store.parts import PartStore
-from service.store.pool import Pool
+from service.store.pool import Pool, transaction
 from service.wiring.configuration import configuration
 from service.wiring.parts import stored_parts
 from tests.integration.answers_kit import open_places
@@ -117,6 +120,24 @@ async def test_todays_questions_are_drawn_by_what_became_of_them(pages: Pages, p
     assert sum(widths) == pytest.approx(440)
     await pages.sign_in(ADMIN)
     assert "7 mentions since midnight" in visible(await pages.text("/"))
+
+
+async def test_an_answer_that_a_moderator_posted_no_longer_counts_as_shadowed(pages: Pages, pool: Pool) -> None:
+    now, store = pages.clock(), DeedStore(pool)
+    await open_places(pool)
+    asked = await happened(pool, 1, Shadowed(Result.ANSWERED), now)
+    declined = await happened(pool, 2, Shadowed(Result.GATED), now)
+    assert "2 of them were answered in shadow." in visible(await pages.text("/"))
+    for at, post in enumerate((asked, declined)):
+        async with transaction(pool) as conn:
+            deed_id = await ask(conn, NewDeed(post.id, DeedKind.POST, "it is right", "mia", None), now=now)
+        deed = await store.waiting(deed_id or 0)
+        assert deed is not None
+        await store.posted(deed, Posted(Result.ANSWERED, PostId(900 + at)), 2 + at, now=now)
+    shown = visible(await pages.text("/"))
+    assert "2 mentions since midnight (UTC)." in shown
+    assert "in shadow" not in shown[shown.index("Today") :]
+    assert [one.outcome for one in await FigureStore(pool, admin=False).declines(9)] == ["posted"]
 
 
 async def test_answering_without_the_gate_is_warned_about(pages: Pages, pool: Pool) -> None:
