@@ -44,6 +44,11 @@ class Activation:
     before: StoredRun | None = None
     differences: tuple[str, ...] = ()
 
+    @property
+    def overridden(self) -> bool:
+        """Whether it is active without a test, by an override."""
+        return self.state is State.ACTIVE and self.own is not None and self.own.run.kind is RunKind.OVERRIDE
+
 
 async def activation(flags: Flags, runs: EvaluationRuns, signature: Signature) -> Activation:
     """How this configuration stands now, by the flags and the recorded runs. Raises what reading them does."""

@@ -140,6 +140,22 @@ async def test_an_answer_that_a_moderator_posted_no_longer_counts_as_shadowed(pa
     assert [one.outcome for one in await FigureStore(pool, admin=False).declines(9)] == ["posted"]
 
 
+async def test_a_test_that_was_passed_over_does_not_count_as_passed(pages: Pages, pool: Pool) -> None:
+    signature = configuration(SETTINGS)
+    run = EvaluationRun(signature, RunKind.OVERRIDE, True, by="ines", reason="no time")
+    await EvaluationStore(pool).record_run(run)
+    await FlagStore(pool).set("posts_pipeline", "on", by="ines", reason="no time", signature=signature.sha256)
+    for path in ("/", "/flags"):
+        shown = visible(await pages.text(path))
+        assert "What is in use was switched on without a test (override)." in shown
+        assert "what was tested" not in shown
+        french = visible(await pages.text(path, lang="fr"))
+        assert "Ce qui est en service a été allumé sans test (passage en force)." in french
+        assert "a été testé" not in french
+    assert "Verdict not tested (override)" in visible(await pages.text("/"))
+    assert "Verdict non testé (passage en force)" in visible(await pages.text("/", lang="fr"))
+
+
 async def test_answering_without_the_gate_is_warned_about(pages: Pages, pool: Pool) -> None:
     warning = "Answers are posted while the input gate is off"
     assert warning not in await pages.text("/")
