@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from service.errors import Misconfigured
+from service.settings.faults import DELIMITER, PREFIX, listed
 from service.settings.models import ModelSettings
 from service.settings.sections import (
     ActivationSettings,
@@ -68,7 +69,7 @@ def demo_home(settings: "Settings") -> Path:
 
 
 class Settings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix="ARIANE_", env_nested_delimiter="__", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_nested_delimiter=DELIMITER, extra="forbid", frozen=True)
 
     home: Path = Field(default_factory=default_home, description="Data folder of the embedded defaults (ARIANE_HOME).")
     forum: ForumSettings = ForumSettings()
@@ -112,8 +113,8 @@ def load_settings(path: Path | None = None) -> Settings:
     try:
         return Settings(**values)
     except ValidationError as exc:
-        faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in exc.errors(include_input=False))
-        raise Misconfigured(f"{path or 'environment'}: {faults}") from exc
+        faults = exc.errors(include_input=False)
+        raise Misconfigured(listed(faults, path=path, values=values, environment=os.environ)) from exc
     except ValueError as exc:  # pydantic-settings: an environment variable that isn't valid JSON
         example = """ARIANE_WEBHOOK__SECRETS='["..."]'"""
         raise Misconfigured(f"environment: {exc}; a list is written as JSON: {example}") from exc

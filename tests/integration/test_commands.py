@@ -97,8 +97,8 @@ def test_bad_input_is_one_line_that_says_what_and_where(words: list[str], says: 
 @pytest.mark.parametrize(
     ("env", "says"),
     [
-        ({"ARIANE_WEB__PROT": "1"}, ["environment: web.prot"]),
-        ({"ARIANE_WEB__PORT": "x"}, ["environment: web.port"]),
+        ({"ARIANE_WEB__PROT": "1"}, ["ARIANE_WEB__PROT: web.prot"]),
+        ({"ARIANE_WEB__PORT": "x"}, ["ARIANE_WEB__PORT: web.port"]),
         ({"ARIANE_WEBHOOK__SECRETS": "secret"}, ["webhook", """'["..."]'"""]),
         ({"ARIANE_DATABASE__URL": "nonsense"}, ["database.url"]),
     ],

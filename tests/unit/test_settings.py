@@ -50,6 +50,37 @@ def test_a_fault_is_one_line_that_says_where(text: str, says: str, tmp_path: Pat
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("environment", "text", "says"),
+    [
+        ({"ARIANE_WEBHOOK__SECRETS": '["short"]'}, "web: {port: 80}", ["ARIANE_WEBHOOK__SECRETS: webhook.secrets.0: "]),
+        ({"ARIANE_WEBHOOK": '{"secrets": ["short"]}'}, "webhook: {}", ["ARIANE_WEBHOOK: webhook.secrets.0: "]),
+        ({"ariane_web__port": "x"}, "web: {port: 80}", ["ARIANE_WEB__PORT: web.port: "]),
+        ({"ARIANE_WEB__PORT": "80"}, "web: {host: [1]}", ["c.yaml: web.host: "]),
+        ({"ARIANE_WEB": '{"port": 80}'}, "web: {host: [1]}", ["c.yaml: web.host: "]),
+        ({"ARIANE_FORUM__BASE_URL": "https://a.example"}, "web: true", ["c.yaml: web: "]),
+        ({"ARIANE_WEB__PROT": "80"}, "", ["ARIANE_WEB__PROT: web.prot: "]),
+        (
+            {"ARIANE_WEB__PORT": "x"},
+            "web: {host: [1]}\nwebhook: {secrets: [short]}",
+            ["ARIANE_WEB__PORT: web.port: ", "c.yaml: webhook.secrets.0: ", "; web.host: "],
+        ),
+    ],
+)
+def test_a_fault_is_laid_to_the_file_or_the_variable_that_it_is_in(
+    environment: dict[str, str], text: str, says: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(text)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(Misconfigured) as caught:
+        load_settings(file)
+    for words in says:
+        assert words in str(caught.value)
+    assert str(caught.value).count("c.yaml") == any("c.yaml" in words for words in says)
+
+
 def test_secrets_never_show() -> None:
     settings = Settings(webhook={"secrets": ["a-very-secret-word"]}, forum={"api_key": "another-secret"})
     assert "secret-word" not in repr(settings)
