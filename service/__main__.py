@@ -9,7 +9,7 @@ COMMANDS = {
     "serve": "The web process: webhook, health and metrics.",
     "worker": "The worker: indexes posts and answers mentions.",
     "migrate": "Bring the database's schema up to date.",
-    "backfill": "Fill the index from an archive.",
+    "backfill": "Fill the index from an archive, the forum, or its database.",
     "reconcile": "Compare the index with the forum, and mend it.",
     "profiles": "Embedding profiles, and which one answers.",
     "flags": "The switches, and who turned them.",

@@ -18,7 +18,7 @@ from service.wiring.members import accounts_of
 @click.command("erase")
 @click.option("--user", "who", metavar="NAME|ID", required=True, help="Digits alone are a user id; @123 is a name.")
 @click.option("--yes", is_flag=True, help="Do it: nothing brings it back.")
-@click.option("--why", default="asked for", show_default=True, help="The reason, kept with the decision.")
+@click.option("--why", default="asked for", help='The reason, kept with the decision.  [default: "asked for"]')
 @click.option("--by", help="Who decides; the system user by default.")
 @configured
 def command(settings: Settings, who: str, yes: bool, why: str, by: str | None) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
+from service.__main__ import COMMANDS, ariane
 from service.commands.group import run
 from service.errors import Misconfigured, Rejected, Transient
 
@@ -64,3 +66,9 @@ def test_a_reader_who_has_seen_enough_meets_no_traceback() -> None:
     assert speaker.stderr.read() == ""
     speaker.stderr.close()
     assert speaker.wait(30) == 1
+
+
+def test_the_help_says_what_a_command_does_when_nothing_is_said() -> None:
+    erasing = CliRunner().invoke(ariane, ["erase", "--help"])
+    assert '[default: "asked for"]' in erasing.output  # without quotes it reads as if it asked
+    assert all(source in COMMANDS["backfill"] for source in ("archive", "forum", "database"))
