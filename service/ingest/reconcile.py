@@ -32,9 +32,12 @@ RETRIED = timedelta(minutes=30)
 Progress = Callable[[str, int, int], None]
 
 
-async def reconcile_round(at: Reconciler, *, steps: int, now: datetime) -> Report | None:
-    """What is newest, and the next `steps` of the walk over everything; None while somebody else reconciles."""
-    async with at.state.alone() as ours:
+async def reconcile_round(at: Reconciler, *, steps: int, now: datetime, wait_seconds: float = 0.0) -> Report | None:
+    """What is newest, and the next `steps` of the walk over everything; None while somebody else reconciles.
+
+    Who does is waited for so long.
+    """
+    async with at.state.alone(wait_seconds=wait_seconds) as ours:
         if not ours:
             return None
         report = Report()
@@ -49,9 +52,14 @@ async def reconcile_round(at: Reconciler, *, steps: int, now: datetime) -> Repor
         return report
 
 
-async def reconcile_all(at: Reconciler, *, now: datetime, progress: Progress) -> Report | None:
-    """Everything once: each window of posts and each page of topics; None while somebody else reconciles."""
-    async with at.state.alone() as ours:
+async def reconcile_all(
+    at: Reconciler, *, now: datetime, progress: Progress, wait_seconds: float = 0.0
+) -> Report | None:
+    """Everything once: each window of posts and each page of topics; None while somebody else reconciles.
+
+    Who does is waited for so long.
+    """
+    async with at.state.alone(wait_seconds=wait_seconds) as ours:
         if not ours:
             return None
         report = Report()

@@ -35,8 +35,8 @@ class StoredPost:
 class ReconcileState(Protocol):
     """What the index holds, for comparing, and how far the walks have come."""
 
-    def alone(self) -> AbstractAsyncContextManager[bool]:
-        """Whether nobody else reconciles; then nobody else does until the end of the block."""
+    def alone(self, *, wait_seconds: float = 0.0) -> AbstractAsyncContextManager[bool]:
+        """Whether nobody else reconciles, or no longer after so long; then nobody does until the end of the block."""
         ...
 
     async def position(self, walk: Walk) -> int:

@@ -3,12 +3,13 @@
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 
+from psycopg.errors import LockNotAvailable
 from psycopg.rows import dict_row
 
 from service.domain import PostId, Topic, TopicId
 from service.ingest.crawl_ports import CrawlCursor, Stage
 from service.ingest.ports import TopicPost
-from service.store.pool import Pool, connection
+from service.store.pool import Connection, Pool, connection
 
 _TOPICS = """
 SELECT topic_id AS id, title, slug, category_id, archetype, visible, closed, archived, deleted, tags
@@ -43,6 +44,8 @@ WHERE NOT EXISTS (SELECT FROM posts WHERE posts.post_id = given.post_id AND topi
 """
 
 _LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
+_WAIT_FOR_LOCK = "SELECT pg_advisory_lock(hashtextextended(%s, 0))"
+_PATIENCE = "SELECT set_config('lock_timeout', %(ms)s, true), set_config('statement_timeout', '0', true)"
 _UNLOCK = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
 
 
@@ -53,9 +56,12 @@ class CrawlStore:
         self._pool = pool
 
     @asynccontextmanager
-    async def alone(self, source: str) -> AsyncIterator[bool]:
-        """Whether nobody else reads this source; it stays so until the end of the block, or of our connection."""
-        async with self._locked(f"ariane crawl {source}") as ours:
+    async def alone(self, source: str, *, wait_seconds: float = 0.0) -> AsyncIterator[bool]:
+        """Whether nobody else reads this source; it stays so until the end of the block, or of our connection.
+
+        Who does is waited for so long; whoever waits comes before all that ask later.
+        """
+        async with self._locked(f"ariane crawl {source}", wait_seconds) as ours:
             yield ours
 
     @asynccontextmanager
@@ -65,12 +71,11 @@ class CrawlStore:
             yield ours
 
     @asynccontextmanager
-    async def _locked(self, name: str) -> AsyncIterator[bool]:
+    async def _locked(self, name: str, wait_seconds: float = 0.0) -> AsyncIterator[bool]:
         async with connection(self._pool) as conn:
             held = True
             try:
-                row = await (await conn.execute(_LOCK, (name,))).fetchone()
-                held = ours = bool(row and row[0])
+                held = ours = await (_waited(conn, name, wait_seconds) if wait_seconds else _tried(conn, name))
                 try:
                     yield ours
                 finally:
@@ -139,3 +144,19 @@ class CrawlStore:
         """Those of which nothing is stored, in the same order."""
         async with connection(self._pool) as conn:
             return [row[0] async for row in await conn.execute(_UNKNOWN, (list(post_ids),))]
+
+
+async def _tried(conn: Connection, name: str) -> bool:
+    row = await (await conn.execute(_LOCK, (name,))).fetchone()
+    return bool(row and row[0])
+
+
+async def _waited(conn: Connection, name: str, seconds: float) -> bool:
+    """Whether the lock is the session's now: tried for so long, in the order of those who ask."""
+    try:
+        async with conn.transaction():
+            await conn.execute(_PATIENCE, {"ms": str(max(1, round(seconds * 1000)))})  # 0 would be for ever
+            await conn.execute(_WAIT_FOR_LOCK, (name,))
+    except LockNotAvailable:
+        return False
+    return True

@@ -54,9 +54,12 @@ class ReconcileStore:
         self._crawls = CrawlStore(pool)
 
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[bool]:
-        """Whether nobody else reconciles this index; it stays so until the end of the block, or of our connection."""
-        async with self._crawls.alone("reconcile") as ours:
+    async def alone(self, *, wait_seconds: float = 0.0) -> AsyncIterator[bool]:
+        """Whether nobody else reconciles this index; it stays so until the end of the block, or of our connection.
+
+        Who does is waited for so long.
+        """
+        async with self._crawls.alone("reconcile", wait_seconds=wait_seconds) as ours:
             yield ours
 
     async def position(self, walk: Walk) -> int:

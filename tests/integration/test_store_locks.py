@@ -62,3 +62,26 @@ async def test_only_one_is_alone_and_after_a_failure_another_may_be(pool: Pool) 
             raise KeyError
     async with store.alone("a forum") as ours, store.alone("another") as other:
         assert ours and other
+
+
+async def test_who_waits_for_a_lock_has_it_before_those_who_come_later(pool: Pool) -> None:
+    store = CrawlStore(pool)
+
+    async def second() -> bool:
+        async with store.alone("a forum", wait_seconds=60) as ours:
+            return ours
+
+    async with store.alone("a forum") as first:
+        waiting = asyncio.create_task(second())
+        while not waiting.done() and not await rows(pool, HELD.strip() + " AND NOT granted"):
+            await asyncio.sleep(0.01)
+    assert first
+    assert await waiting
+    assert await rows(pool, HELD) == []
+
+
+async def test_who_has_waited_long_enough_goes_without(pool: Pool) -> None:
+    store = CrawlStore(pool)
+    async with store.alone("a forum") as first, store.alone("a forum", wait_seconds=0.05) as second:
+        assert (first, second) == (True, False)
+    assert await rows(pool, HELD) == []
