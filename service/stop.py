@@ -4,8 +4,9 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 WATCHDOG_MARGIN_SECONDS = 15.0
 """What a stop may take beyond the grace, before the process is ended without ceremony."""
@@ -38,3 +39,19 @@ def stop_on_signals(grace_seconds: float) -> Iterator[asyncio.Event]:
     finally:
         for number in signals:
             loop.remove_signal_handler(number)
+
+
+async def until_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, object]) -> None:
+    """Do `work` unless `stop` is set before it ends: it is then cancelled where it waits, and what it raised is raised.
+
+    For slow work that loses nothing by it: the rest is done the next time.
+    """
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (working, stopping):
+            task.cancel()
+        await asyncio.wait({working, stopping})
+    if not working.cancelled():
+        working.result()

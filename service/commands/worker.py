@@ -34,4 +34,4 @@ async def _work(settings: Settings) -> None:
             log.info("working", metrics_port=settings.worker.metrics_port)
             name = f"{gethostname()}:{getpid()}"
             watch = [services.flags.read, index_gauges(services), stored_parts(services.pool, name, services.up)]
-            await run_worker(settings, services.pool, work_of(services), stop=stop, up=services.up, watch=watch)
+            await run_worker(settings, services.pool, work_of(services, stop), stop=stop, up=services.up, watch=watch)

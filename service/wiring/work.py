@@ -1,5 +1,6 @@
 """What the jobs do on these services: each method is one call of a use case."""
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -16,6 +17,7 @@ from service.ingest.index import Indexer
 from service.ingest.reconcile import reconcile_round
 from service.ingest.share import embed_part_of_each
 from service.jobs import Work
+from service.stop import until_stopped
 from service.store.alerts import AlertStore
 from service.store.crawl import CrawlStore
 from service.store.members import MemberStore
@@ -33,8 +35,9 @@ from service.wiring.trial import try_question
 class Worker:
     """Matches `service.jobs.Work`."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, stop: asyncio.Event) -> None:
         self._services = services
+        self._stop = stop
         forum = services.settings.forum
         self._respond = Respond(
             stages=services.stages,
@@ -83,7 +86,8 @@ class Worker:
             return
         try:
             async with open_reconciler(self._services) as at:
-                await reconcile_round(at, steps=steps_of(per_minute), now=_now())
+                # A round takes a minute, most of it waiting for its turn: it must not hold up the process's end.
+                await until_stopped(self._stop, reconcile_round(at, steps=steps_of(per_minute), now=_now()))
         except (Transient, Misconfigured) as exc:  # the next round comes in a minute
             log.warning("reconcile_stopped", error=str(exc))
 
@@ -156,6 +160,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def work_of(services: Services) -> Work:
-    """The jobs' work on these services (and the proof, to the type checker, that every port is matched)."""
-    return Worker(services)
+def work_of(services: Services, stop: asyncio.Event) -> Work:
+    """The jobs' work on these services, which ends soon after `stop` is set (and the proof, to the type checker, that
+    every port is matched)."""
+    return Worker(services, stop)

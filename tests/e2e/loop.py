@@ -78,7 +78,7 @@ class Loop:
         await self.delivered()
         stop = asyncio.Event()
         with patch("service.worker.loop.POLL_SECONDS", POLL_SECONDS):
-            working = run_worker(self.settings, self.services.pool, work_of(self.services), stop=stop)
+            working = run_worker(self.settings, self.services.pool, work_of(self.services, stop), stop=stop)
             worker = asyncio.create_task(working)
             try:
                 async with asyncio.timeout(seconds):

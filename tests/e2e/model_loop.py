@@ -263,7 +263,7 @@ async def model_loop(
         await stack.enter_async_context(serving(create_app(settings, services.pool), web_socket))
         client = await stack.enter_async_context(httpx.AsyncClient(base_url=address(web_socket), timeout=10))
         stop = asyncio.Event()
-        work = run_worker(settings, services.pool, work_of(services), stop=stop, up=services.up)
+        work = run_worker(settings, services.pool, work_of(services, stop), stop=stop, up=services.up)
         worker = asyncio.create_task(work)
         try:
             yield ModelLoop(

@@ -104,7 +104,7 @@ async def built(pool: Pool) -> None:
 async def test_one_switch_changes_whose_vectors_answer_while_questions_come(
     corpus: CorpusStore, pool: Pool, settings: Settings, services: Services
 ) -> None:
-    worker = work_of(services)
+    worker = work_of(services, asyncio.Event())
     assert [await worker.embed_pending(), await worker.embed_pending()] == [2 * POSTS, 0]
     await built(pool)
     asked: list[tuple[str, str]] = []
@@ -155,7 +155,7 @@ async def test_one_switch_changes_whose_vectors_answer_while_questions_come(
 async def test_what_a_worker_answers_is_searched_by_what_the_switch_says(
     corpus: CorpusStore, pool: Pool, settings: Settings, services: Services, old: HashEmbedder, new: HashEmbedder
 ) -> None:
-    await work_of(services).embed_pending()
+    await work_of(services, asyncio.Event()).embed_pending()
     await built(pool)
     await switch_on(pool, settings, by="ines", reason="a test", override=True)
     trials, now = TrialStore(pool), datetime.now(UTC)
@@ -167,7 +167,7 @@ async def test_what_a_worker_answers_is_searched_by_what_the_switch_says(
         old.embedded.clear()
         new.embedded.clear()
         trial_id = await trials.ask(Asked("Which body 7?", "en"), by="ines", now=now, follow=nothing)
-        await work_of(services).try_question(trial_id)
+        await work_of(services, asyncio.Event()).try_question(trial_id)
         tried = await trials.one(trial_id, "ines", now=now)
         assert tried is not None and tried.result is not None
         assert tried.result.trace.mode is Mode.RERANKED
@@ -306,7 +306,7 @@ async def test_what_waits_is_embedded_under_the_others_where_one_is_down(
 ) -> None:
     old.down = Transient("gone")
     with pytest.raises(Transient):
-        await work_of(services).embed_pending()
+        await work_of(services, asyncio.Event()).embed_pending()
     assert [(await corpus.census(one.profile)).left_to_embed for one in (old, new)] == [POSTS, 0]
 
 

@@ -54,7 +54,7 @@ async def test_no_text_is_embedded_twice(corpus: CorpusStore, pool: Pool, monkey
 async def test_a_worker_leaves_alone_what_a_backfill_is_at(corpus: CorpusStore, pool: Pool, database_url: str) -> None:
     settings = Settings(database={"url": database_url})
     async with open_services(settings, "worker") as services:
-        worker = work_of(services)
+        worker = work_of(services, asyncio.Event())
         async with CrawlStore(pool).claim(0) as ours:  # the ids below 256
             assert ours
             assert await worker.embed_pending() == 30

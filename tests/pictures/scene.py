@@ -80,7 +80,7 @@ async def staged(database_url: str, folder: Path) -> AsyncIterator[Scene]:
         scene = await _play(loop, forum, f"{web}/moderation")
         stop = asyncio.Event()
         watch = [stored_parts(services.pool, "pictures", services.up)]
-        work = run_worker(settings, services.pool, work_of(services), stop=stop, up=services.up, watch=watch)
+        work = run_worker(settings, services.pool, work_of(services, stop), stop=stop, up=services.up, watch=watch)
         worker = asyncio.create_task(work)
         try:
             yield scene
