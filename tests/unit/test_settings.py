@@ -4,9 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from service.errors import Misconfigured
 from service.settings import Settings, load_settings
+from service.settings.faults import source_of
 from tests.settings_table import PAGE, settings_of, with_table
 
 pytestmark = pytest.mark.usefixtures("no_environment")
@@ -79,6 +82,12 @@ def test_a_fault_is_laid_to_the_file_or_the_variable_that_it_is_in(
     for words in says:
         assert words in str(caught.value)
     assert str(caught.value).count("c.yaml") == any("c.yaml" in words for words in says)
+
+
+@given(st.lists(st.text() | st.integers(0, 3), max_size=4), st.dictionaries(st.just("ARIANE_A") | st.text(), st.text()))
+def test_any_fault_is_laid_to_something(place: list[str | int], environment: dict[str, str]) -> None:
+    source = source_of(place, path=None, values={}, environment=environment)
+    assert source == "environment" or source in ", ".join(sorted(name.upper() for name in environment))
 
 
 def test_secrets_never_show() -> None:
