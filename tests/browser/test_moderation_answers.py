@@ -1,5 +1,6 @@
 """A moderator walks through an answer, posts it from shadow and makes a test question of it, on a phone and a desk."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 from playwright.async_api import expect
 
 from service.store.checked_questions import CheckedQuestionStore
-from service.wiring.work import Worker
+from service.wiring.work import work_of
 from tests.browser.conftest import open_page
 from tests.browser.test_moderation import DESK, PHONE, Place, findings, fits, pages_of, sign_in
 from tests.e2e.loop import QUESTION, whole_loop
@@ -27,7 +28,7 @@ async def test_an_answer_is_read_posted_and_made_a_test_question(place: Place, t
     asked = await loop.say(QUESTION)
     await loop.say(NOTHING)
     await loop.drain()
-    await Worker(loop.services).group_unanswered()
+    await work_of(loop.services, asyncio.Event()).group_unanswered()
     async with open_page(width, complaints) as page:
         await sign_in(page, place.root, "boss")
         await page.get_by_role("link", name="Answers", exact=True).click()

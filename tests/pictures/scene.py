@@ -24,7 +24,7 @@ from service.wiring.configuration import configuration
 from service.wiring.moderation import moderation_desk
 from service.wiring.parts import stored_parts
 from service.wiring.services import open_services
-from service.wiring.work import Worker, work_of
+from service.wiring.work import work_of
 from service.worker import run_worker
 from tests.e2e.loop import SECRET, Loop, acting_as, address, fill_index, loop_settings, serving
 from tests.moderators import CONNECT_SECRET
@@ -109,7 +109,7 @@ async def _play(loop: Loop, forum: str, pages: str) -> Scene:
     await _turn(loop, f"category:{PLOT}", "shadow", "the vegetable plot later")
     held = {lang: await _ask(loop, one, category=PLOT) for lang, one in HELD_BACK.items()}
     await loop.drain(seconds=DRAIN_SECONDS)
-    await Worker(loop.services).group_unanswered()
+    await work_of(loop.services, asyncio.Event()).group_unanswered()
     return Scene(
         forum,
         pages,
