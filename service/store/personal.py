@@ -119,14 +119,14 @@ UPDATE traces SET trace = trace || jsonb_build_object(
 
 _FOUND = """
 SELECT one FROM (
-    SELECT 1, trace_id, place, jsonb_build_object('trace_id', trace_id, 'found', found)
-    FROM traces, jsonb_path_query(trace, '$.*[*] ? (exists (@.username))') WITH ORDINALITY AS named (found, place)
+    SELECT 1, trace_id, n, jsonb_build_object('trace_id', trace_id, 'found', found)
+    FROM traces, jsonb_path_query(trace, '$.*[*] ? (exists (@.username))') WITH ORDINALITY AS named (found, n)
     WHERE found ->> 'username' = ANY(%(names)s) AND NOT post_id = ANY(%(wrote)s)
     UNION ALL
-    SELECT 2, trial_id, place, jsonb_build_object('trial_id', trial_id, 'found', found)
-    FROM trials, jsonb_path_query(result, '$.trace.*[*] ? (exists (@.username))') WITH ORDINALITY AS named (found, place)
+    SELECT 2, trial_id, n, jsonb_build_object('trial_id', trial_id, 'found', found)
+    FROM trials, jsonb_path_query(result, '$.trace.*[*] ? (exists (@.username))') WITH ORDINALITY AS named (found, n)
     WHERE found ->> 'username' = ANY(%(names)s) AND NOT asked_by = ANY(%(names)s)
-) AS every (kind, id, place, one) ORDER BY kind, id, place
+) AS every (kind, id, n, one) ORDER BY kind, id, n
 """
 
 # What is left of an answer says that there was one, so that its question is not answered twice.

@@ -97,6 +97,7 @@ async def strangers(page: Page, place: Place) -> list[str]:
     return [one for one in found if not one.startswith(homes)]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("width", [PHONE, DESK])
 async def test_what_was_written_is_text_and_nothing_else(place: Place, width: int) -> None:
     paths = await bad_things(place.loop.services.pool)

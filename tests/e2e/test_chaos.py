@@ -190,6 +190,7 @@ async def say(loop: Loop, n: int) -> Post:
     return loop.room.forum.create_post(by, topic_id=10, raw=f"{QUESTION} Number {n}.")
 
 
+@pytest.mark.heavy
 async def test_a_postgres_restarted_in_mid_answer_costs_no_question(
     own_server: Path, tmp_path: Path, children: Children
 ) -> None:

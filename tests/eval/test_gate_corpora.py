@@ -87,6 +87,7 @@ def declined_topics(posts: Iterator[tuple[int, str]]) -> tuple[int, list[str]]:
     return count, found
 
 
+@pytest.mark.heavy
 def test_the_first_posts_of_a_game_engines_forum_pass() -> None:
     count, found = declined_topics(first_posts(SHARED / "data/urho3d/topics.jsonl.gz"))
     assert count == 5046

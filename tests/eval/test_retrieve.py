@@ -129,6 +129,7 @@ def test_the_run_says_what_it_was_made_with(whole: tuple[Home, dict[str, Any]]) 
     assert len({line.split()[0] for line in trec}) == len(open_run(folder).retrieved("questions", "rrf"))
 
 
+@pytest.mark.heavy
 def test_killed_and_resumed_it_finds_the_same_to_the_last_digit(
     whole: tuple[Home, dict[str, Any]], tmp_path: Path
 ) -> None:

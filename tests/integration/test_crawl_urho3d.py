@@ -45,6 +45,7 @@ def head(folder: Path) -> Path:
 
 
 @needs_shared
+@pytest.mark.heavy
 @pytest.mark.chaos
 async def test_the_first_topics_by_rest_and_by_file_are_the_same_rows(
     pool: Pool, database_url: str, tmp_path: Path

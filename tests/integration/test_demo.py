@@ -146,6 +146,7 @@ def test_ports_that_are_taken_are_replaced_and_ctrl_c_stops_everything(home: Pat
     assert processes_of(home) == []
 
 
+@pytest.mark.heavy
 def test_a_killed_demo_takes_its_children_along_and_starts_again(home: Path) -> None:
     with demo(home) as running:
         running.wait_ready()
