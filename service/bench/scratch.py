@@ -11,10 +11,15 @@ from service.store.migrate import migrate
 from service.store.pool import translated
 
 
+def new_name() -> str:
+    """A name that no database has."""
+    return f"ariane_bench_{secrets.token_hex(4)}"
+
+
 @asynccontextmanager
 async def scratch_database(url: str) -> AsyncIterator[str]:
     """The address of a new database with our schema, dropped afterwards; Misconfigured when it may not be made."""
-    name = f"ariane_bench_{secrets.token_hex(4)}"
+    name = new_name()
     with translated():
         async with await AsyncConnection.connect(url, autocommit=True) as admin:
             await admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))

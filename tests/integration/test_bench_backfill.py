@@ -1,13 +1,15 @@
 """The bench of writing: in bulk and beside each kind of index, with nothing left behind."""
 
-import psycopg
 import pytest
 
 from service.bench.backfill import bench_backfill
+from tests.integration.scratch import is_gone, named
 
 
-async def test_writing_is_measured_in_bulk_and_beside_each_index(database_url: str) -> None:
-    said: list[str] = []
+async def test_writing_is_measured_in_bulk_and_beside_each_index(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said, name = list[str](), named(monkeypatch)
     result = await bench_backfill(database_url, posts=120, live_posts=20, dimensions=16, batch=50, say=said.append)
     assert result["bench"] == "backfill"
     assert result["settings"] == {
@@ -24,5 +26,4 @@ async def test_writing_is_measured_in_bulk_and_beside_each_index(database_url: s
     assert 1 / both == pytest.approx(1 / posts + 1 / vectors, rel=0.01)
     assert result["ratio"] == pytest.approx(vectors / rows["vectors, hnsw_halfvec live"]["posts_per_s"], abs=0.01)
     assert len(said) == 6
-    with psycopg.connect(database_url) as conn:
-        assert conn.execute("SELECT FROM pg_database WHERE datname LIKE 'ariane_bench_%'").rowcount == 0
+    assert is_gone(name, database_url)

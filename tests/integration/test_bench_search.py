@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import psycopg
 import pytest
 from click.testing import CliRunner, Result
 
@@ -15,13 +14,16 @@ from service.domain import IndexKind
 from service.errors import Rejected
 from service.store.corpus import CorpusStore
 from service.store.pool import Pool
+from tests.integration.scratch import is_gone, named
 from tests.integration.store_data import PROFILE, PUBLIC, TOPIC, indexed, passage, post
 
 KINDS = (IndexKind.HNSW_HALFVEC, IndexKind.HNSW_BINARY)
 
 
-async def test_all_systems_find_the_same_where_an_index_can_see_everything(database_url: str) -> None:
-    said: list[str] = []
+async def test_all_systems_find_the_same_where_an_index_can_see_everything(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said, name = list[str](), named(monkeypatch)
     result = await bench_search(
         database_url,
         synthetic(700, 32, 6, within=0.65, between=0.45),
@@ -48,8 +50,7 @@ async def test_all_systems_find_the_same_where_an_index_can_see_everything(datab
     assert [(row["posts"], row["recall"] >= 0.99) for row in chosen] == [(700, True)]
     assert result["ratio"] == pytest.approx(chosen[0]["exact_p50_ms"] / chosen[0]["p50_ms"], abs=0.01)
     assert any("hnsw_binary built in" in line for line in said)
-    with psycopg.connect(database_url) as conn:
-        assert conn.execute("SELECT FROM pg_database WHERE datname LIKE 'ariane_bench_%'").rowcount == 0
+    assert is_gone(name, database_url)
 
 
 async def test_the_vectors_of_a_stored_profile_can_be_measured(pool: Pool) -> None:

@@ -1,11 +1,13 @@
 """The webhook's bench runs both systems for real and leaves nothing behind."""
 
-import psycopg
+import pytest
 
 from service.bench.webhook import bench_webhook
+from tests.integration.scratch import is_gone, named
 
 
-async def test_both_systems_are_measured_in_one_run(database_url: str) -> None:
+async def test_both_systems_are_measured_in_one_run(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = named(monkeypatch)
     report = await bench_webhook(database_url, requests=40, connections=4)
     assert report["bench"] == "webhook"
     assert report["settings"]["requests"] == 40
@@ -14,6 +16,4 @@ async def test_both_systems_are_measured_in_one_run(database_url: str) -> None:
         0 < row["p50_ms"] <= row["p95_ms"] <= row["p99_ms"] and row["requests_per_s"] > 0 for row in report["rows"]
     )
     assert report["ratio"] > 0
-    with psycopg.connect(database_url) as conn:
-        left = conn.execute("SELECT FROM pg_database WHERE datname LIKE 'ariane_bench_%'").rowcount
-    assert left == 0
+    assert is_gone(name, database_url)
