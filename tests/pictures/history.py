@@ -102,12 +102,16 @@ async def react(loop: Loop, posts: Sequence[int]) -> None:
     wrong = PostId(answered[-2][0].id)
     deed = NewDeed(wrong, DeedKind.WRONG, "it is in the thread next to this one", "old_spade", UserId(2))
     await DeedStore(loop.services.pool).ask(deed, _nothing, now=datetime.now(UTC))
-    stored = await TraceStore(loop.services.pool).latest(PostId(answered[-4][0].id))
-    assert stored, answered[-4]
-    [cited] = stored.cited[:1]
-    gone = next(one.post_id for one in stored.trace.sources if one.n == cited)
+    gone = await _cited_by_latest(TraceStore(loop.services.pool), [PostId(one.id) for one, _ in answered])
     await _send(loop, "moderate", {"deed": "delete", "target": gone})
     await loop.drain()
+
+
+async def _cited_by_latest(traces: TraceStore, posts: Sequence[PostId]) -> PostId:
+    """The first source cited by the last answer but two that cited any, of those to these posts."""
+    stored = [await traces.latest(post) for post in posts]
+    one = [one for one in stored if one and one.cited][-3]
+    return next(source.post_id for source in one.trace.sources if source.n == one.cited[0])
 
 
 async def like(loop: Loop, topics: Sequence[int]) -> None:

@@ -73,10 +73,13 @@ async def staged(database_url: str, folder: Path) -> AsyncIterator[Scene]:
         services = await stack.enter_async_context(open_services(settings, "pictures"))
         await fill_index(services, simulated, folder)
         await stack.enter_async_context(serving(simulator, forum_socket))
+        room = room_of(simulator)
+        assert room.webhooks is not None
+        stack.push_async_callback(room.webhooks.close)
         app = create_app(settings, services.pool, desk=moderation_desk(services.pool, settings))
         await stack.enter_async_context(serving(app, web_socket))
         client = await stack.enter_async_context(httpx.AsyncClient(base_url=forum, timeout=30))
-        loop = Loop(settings, services, room_of(simulator), f"{web}/webhooks/discourse", client)
+        loop = Loop(settings, services, room, f"{web}/webhooks/discourse", client)
         scene = await _play(loop, forum, f"{web}/moderation")
         stop = asyncio.Event()
         watch = [stored_parts(services.pool, "pictures", services.up)]
