@@ -16,7 +16,7 @@ from service.store.kept import Kept, keeps_few
 from service.store.pool import Connection, Pool, timed_transaction
 from service.store.profile_sql import nearest_statement
 from service.store.profiles import find_profile
-from service.store.topic_channels import Grain
+from service.store.topic_channels import Grain, excluding
 
 EF_SEARCH = 400
 """HNSW candidates: recall@25 0.992 in 5 ms on 36,768 e5 vectors (measured)."""
@@ -39,9 +39,6 @@ ORDER BY bm25 DESC, post_id LIMIT %(limit)s
 
 TIMEOUT_SECONDS = 10.0
 """What a statement may take: some twenty times an exact scan of 425,000 posts."""
-
-_LAST = 2**31 - 1
-"""No post number is higher."""
 
 
 class SearchStore:
@@ -136,7 +133,7 @@ class SearchStore:
         """
         async with self._limited() as conn:
             given = (
-                await self._bm25.parameters(conn, lexemes) | _excluding(exclude_from, exclude_post) | {"limit": limit}
+                await self._bm25.parameters(conn, lexemes) | excluding(exclude_from, exclude_post) | {"limit": limit}
             )
             return await topic_channels.topics_by_words(conn, given)
 
@@ -150,7 +147,7 @@ class SearchStore:
         exclude_post: tuple[TopicId, int] | None = None,
     ) -> list[TopicHit]:
         """The `limit` public topics whose posts' mean vector has the highest cosine; exclusions as above."""
-        return await self._near(profile, vector, Grain.MEAN, _excluding(exclude_from, exclude_post) | {"limit": limit})
+        return await self._near(profile, vector, Grain.MEAN, excluding(exclude_from, exclude_post) | {"limit": limit})
 
     async def first_post_topics(
         self,
@@ -162,7 +159,7 @@ class SearchStore:
         exclude_post: tuple[TopicId, int] | None = None,
     ) -> list[TopicHit]:
         """The `limit` public topics whose first post has the highest cosine; exclusions as above."""
-        return await self._near(profile, vector, Grain.FIRST, _excluding(exclude_from, exclude_post) | {"limit": limit})
+        return await self._near(profile, vector, Grain.FIRST, excluding(exclude_from, exclude_post) | {"limit": limit})
 
     async def _near(
         self, profile: EmbeddingProfile, vector: Vector, grain: Grain, parameters: Mapping[str, Any]
@@ -188,7 +185,7 @@ class SearchStore:
         By its words, and by not asking itself (topic_channels.ANSWERS). Exclusions as above.
         """
         async with self._limited() as conn:
-            given = await self._bm25.parameters(conn, lexemes) | _excluding(exclude_from, exclude_post)
+            given = await self._bm25.parameters(conn, lexemes) | excluding(exclude_from, exclude_post)
             return await topic_channels.best_posts(
                 conn,
                 given
@@ -198,16 +195,6 @@ class SearchStore:
                     "vector": None if vector is None else HalfVector(vector),
                 },
             )
-
-
-def _excluding(exclude_from: tuple[TopicId, int] | None, exclude_post: tuple[TopicId, int] | None) -> dict[str, Any]:
-    if exclude_post is not None:
-        if exclude_from is not None:
-            raise ValueError("exclude_from and exclude_post at once: one run of posts can be left out")
-        topic_id, number = exclude_post
-        return {"asking_topic": topic_id, "from_number": number, "to_number": number}
-    topic_id, number = exclude_from or (TopicId(0), 0)  # topic ids start at 1
-    return {"asking_topic": topic_id, "from_number": number, "to_number": _LAST}
 
 
 def _parameters(limit: int, exclude_from: tuple[TopicId, int] | None) -> dict[str, Any]:

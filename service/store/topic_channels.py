@@ -11,10 +11,13 @@ from typing import Any, LiteralString
 from pgvector import HalfVector
 from psycopg.rows import dict_row
 
-from service.domain import Candidate, ProfileId, TopicHit, TopicScores, Vector
+from service.domain import Candidate, ProfileId, TopicHit, TopicId, TopicScores, Vector
 from service.store.bm25 import ASKED, OF_POST, rarity, score
 from service.store.pool import Connection
 from service.store.topics import WHOLE_POST
+
+_LAST = 2**31 - 1
+"""No post number is higher."""
 
 
 class Grain(StrEnum):
@@ -24,7 +27,7 @@ class Grain(StrEnum):
     FIRST = "first"
 
 
-_OTHERS_LENGTH = "public_topics.length - CASE WHEN topic_id = %(asking_topic)s THEN left_length.length ELSE 0 END"
+OTHERS_LENGTH = "public_topics.length - CASE WHEN topic_id = %(asking_topic)s THEN left_length.length ELSE 0 END"
 
 WORDED = f"""
 WITH left_out AS MATERIALIZED (
@@ -38,7 +41,7 @@ WITH left_out AS MATERIALIZED (
 ), asked AS (
     SELECT lexeme, {rarity("%(topics)s", "count(*)")} AS idf FROM held GROUP BY lexeme
 ), left_length AS (SELECT coalesce(sum(length), 0) AS length FROM left_out)
-SELECT topic_id, {score("idf", _OTHERS_LENGTH, "%(mean_topic_length)s")} AS score
+SELECT topic_id, {score("idf", OTHERS_LENGTH, "%(mean_topic_length)s")} AS score
 FROM held JOIN asked USING (lexeme) JOIN public_topics USING (topic_id) CROSS JOIN left_length
 GROUP BY topic_id ORDER BY score DESC, topic_id LIMIT %(limit)s
 """  # noqa: S608 - made of constants
@@ -63,7 +66,8 @@ SELECT topic_id, 1 - distance AS score FROM (
 
 ANSWERING = """
 coalesce(%(worded)s + %(words)s * bm25 / max(bm25) OVER (PARTITION BY topic_id), 0)
-+ %(asks)s * (length(body) - length(replace(body, '?', ''))) / (1 + length(body) - length(translate(body, '.?', '')))
++ %(asks)s * (octet_length(body) - octet_length(replace(body, '?', '')))
+  / (1 + octet_length(body) - octet_length(replace(replace(body, '.', ''), '?', '')))
 + %(log_length)s * ln(1 + length(body)) + %(first)s * (post_number = 1)::int
 """
 """How likely a post answers, among those of its topic, by its `bm25` and the beginning of its `body`; see ANSWERS."""
@@ -141,6 +145,17 @@ SELECT word, resembling.lexeme FROM unnest(%(words)s::text[]) AS unknown (word),
     ORDER BY similarity(lexeme, word) DESC, posts DESC, lexeme LIMIT %(similar)s
 ) AS resembling
 """
+
+
+def excluding(exclude_from: tuple[TopicId, int] | None, exclude_post: tuple[TopicId, int] | None) -> dict[str, Any]:
+    """The parameters of what is left out: a topic's posts from a number on, or one post (both: ValueError)."""
+    if exclude_post is not None:
+        if exclude_from is not None:
+            raise ValueError("exclude_from and exclude_post at once: one run of posts can be left out")
+        topic_id, number = exclude_post
+        return {"asking_topic": topic_id, "from_number": number, "to_number": number}
+    topic_id, number = exclude_from or (TopicId(0), 0)  # topic ids start at 1
+    return {"asking_topic": topic_id, "from_number": number, "to_number": _LAST}
 
 
 async def topics_by_words(conn: Connection, parameters: Mapping[str, Any]) -> list[TopicHit]:

@@ -11,7 +11,7 @@ from service.domain import Candidate, TopicId
 from service.store.bm25 import OF_POST, Bm25, rarity, score
 from service.store.pool import Pool, timed_transaction
 from service.store.search import TIMEOUT_SECONDS
-from service.store.topic_channels import ANSWERING, ANSWERS, NOT_ASKING_US, READ_CHARS
+from service.store.topic_channels import ANSWERING, ANSWERS, NOT_ASKING_US, OTHERS_LENGTH, READ_CHARS, excluding
 
 COMMON_PERCENT, COMMON_POSTS = 5, 50
 """A word that more posts have, of all and in number, distinguishes nothing: it is asked only if no other is known."""
@@ -27,22 +27,18 @@ WITH asked AS (
     ) AS known
     WHERE posts <= greatest(rarest, %(common)s, %(posts)s * %(common_percent)s / 100)
     ORDER BY posts, lexeme LIMIT %(rarest)s
+), left_out AS MATERIALIZED (
+    SELECT post_id, length FROM posts
+    WHERE topic_id = %(asking_topic)s AND post_number BETWEEN %(from_number)s AND %(to_number)s
 ), held AS MATERIALIZED (
-    SELECT topic_id, post_id, lexeme, weight, tf, postings.length
-    FROM asked JOIN postings USING (lexeme) JOIN public_posts USING (post_id, topic_id)
-    WHERE NOT (topic_id = %(asking_topic)s AND post_number >= %(from_number)s)
-      AND NOT (topic_id = %(left_topic)s AND post_number = %(left_number)s)
-), lengths AS MATERIALIZED (
-    SELECT topic_id, sum(length)::float8 AS length FROM posts
-    WHERE refusal IS NULL AND topic_id IN (SELECT topic_id FROM held)
-      AND NOT (topic_id = %(asking_topic)s AND post_number >= %(from_number)s)
-      AND NOT (topic_id = %(left_topic)s AND post_number = %(left_number)s)
-    GROUP BY topic_id
-), scored AS MATERIALIZED (
+    SELECT topic_id, post_id, lexeme, weight, tf, postings.length FROM asked JOIN postings USING (lexeme)
+    WHERE NOT (topic_id = %(asking_topic)s AND post_id IN (SELECT post_id FROM left_out))
+), left_length AS (SELECT coalesce(sum(length), 0) AS length FROM left_out),
+scored AS MATERIALIZED (
     SELECT topic_id, array_agg(lexeme ORDER BY lexeme) AS words, array_agg(weight ORDER BY lexeme) AS weights,
-           {score("weight", "length", "%(mean_topic_length)s")} AS bm25
+           {score("weight", OTHERS_LENGTH, "%(mean_topic_length)s")} AS bm25
     FROM (SELECT topic_id, lexeme, weight, sum(tf)::float8 AS tf FROM held GROUP BY topic_id, lexeme, weight) AS counted
-    JOIN lengths USING (topic_id)
+    JOIN public_topics USING (topic_id) CROSS JOIN left_length
     GROUP BY topic_id ORDER BY bm25 DESC, topic_id LIMIT %(limit)s
 ), posts_of AS MATERIALIZED (
     SELECT topic_id, post_id, {OF_POST} AS bm25
@@ -90,19 +86,14 @@ class TopicSearchStore:
 
         Rare is counted in posts, as in the keyword channel; equal topics go to the lower id. Each comes with the post
         that is likeliest to answer of those that hold any of the words (topic_channels.ANSWERS). `exclude_post` leaves
-        out one post and nothing behind it: what evaluation asks for.
+        out one post and nothing behind it: what evaluation asks for. Who gives both gets a ValueError.
         """
-        asking_topic, from_number = exclude_from or (0, 0)  # topic ids start at 1
-        left_topic, left_number = exclude_post or (0, 0)
         parameters = {
             "rarest": words,
             "read_chars": READ_CHARS,
             **ANSWERS,
+            **excluding(exclude_from, exclude_post),
             "limit": limit,
-            "asking_topic": asking_topic,
-            "from_number": from_number,
-            "left_topic": left_topic,
-            "left_number": left_number,
             "common": COMMON_POSTS,
             "common_percent": COMMON_PERCENT,
         }
