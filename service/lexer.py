@@ -35,6 +35,7 @@ _STOP = frozenset((_ENGLISH_STOP + _FRENCH_STOP).split())
 _NEGATION = re.compile(r"n['’]t\b", re.IGNORECASE)
 _ELISION = re.compile(r"\b(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu)['’](?=\w)", re.IGNORECASE)
 _CONTRACTION = re.compile(r"['’](?:s|re|ve|ll|d|m)\b", re.IGNORECASE)
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)+[^\W_]*|[^\W_]+(?:_[^\W_]+)*(?:\+\+|#(?!\w))?")
 _PART = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z0-9]+|[A-Z0-9]+")
 _LIGATURES = str.maketrans({"œ": "oe", "Œ": "OE", "æ": "ae", "Æ": "AE", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L"})
@@ -46,9 +47,12 @@ _french = Stemmer.Stemmer("french", 0)
 
 def fold(text: str) -> str:
     """The text in compatibility form (NFKD) without accents; case is kept, since identifiers are split by it."""
-    if text.isascii():
-        return text
-    decomposed = unicodedata.normalize("NFKD", text)
+    # Run by run: neither a decomposition nor the order of accents reaches over an ASCII character.
+    return text if text.isascii() else _NOT_ASCII.sub(_fold_run, text)
+
+
+def _fold_run(run: re.Match[str]) -> str:
+    decomposed = unicodedata.normalize("NFKD", run[0])
     return "".join(c for c in decomposed if not unicodedata.combining(c)).translate(_LIGATURES)
 
 
@@ -80,7 +84,8 @@ def lexemes(text: str) -> list[str]:
     `CreateComponent` or `max_size` gives itself whole and its parts. Only the first MAX_TEXT_CHARS are read.
     """
     folded = fold(text[:MAX_TEXT_CHARS])
-    folded = _CONTRACTION.sub("", _ELISION.sub("", _NEGATION.sub(" not", folded)))
+    if "'" in folded or "’" in folded:
+        folded = _CONTRACTION.sub("", _ELISION.sub("", _NEGATION.sub(" not", folded)))
     return [lexeme for token in _TOKEN.findall(folded) for lexeme in _token_lexemes(token)]
 
 

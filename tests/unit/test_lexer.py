@@ -1,8 +1,10 @@
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.lexer import MAX_LEXEME_CHARS, MAX_TEXT_CHARS, lexemes, query_lexemes, term_counts
+from service.lexer import MAX_LEXEME_CHARS, MAX_TEXT_CHARS, fold, lexemes, query_lexemes, term_counts
 
 
 @pytest.mark.parametrize(
@@ -55,6 +57,14 @@ def test_counts_and_query() -> None:
 def test_long_text_is_cut() -> None:
     assert lexemes("a1, " * MAX_TEXT_CHARS) == ["a1"] * (MAX_TEXT_CHARS // 4)
     assert lexemes("x" * 5000 + "_Y" * 5000)[0] == "x" * MAX_LEXEME_CHARS
+
+
+@given(st.text() | st.text(alphabet="aA é’e\u0301\u0327\u0323ﬁ①œ각\u1100\u1161\ud800", max_size=60))
+def test_folding_run_by_run_is_folding_the_whole(text: str) -> None:
+    decomposed = unicodedata.normalize("NFKD", text)
+    whole = "".join(c for c in decomposed if not unicodedata.combining(c))
+    ligatures = {"œ": "oe", "Œ": "OE", "æ": "ae", "Æ": "AE", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L"}
+    assert fold(text) == whole.translate(str.maketrans(ligatures))
 
 
 @given(st.text() | st.text(alphabet="aA1_.,'’+#é\u0301œ\0\ud800 nt", max_size=60))
