@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import perf_counter
@@ -15,7 +15,16 @@ from eval.index import open_index
 from eval.measures.rows import measured
 from eval.runs import DatasetUsed, Run, new_run
 from eval.runs.resuming import gone_on_with
-from eval.systems import EMBEDDING, Followups, QueryVectors, System, open_systems, question_of, rank_all
+from eval.systems import (
+    EMBEDDING,
+    Followups,
+    QueryVectors,
+    System,
+    open_systems,
+    question_embedder,
+    question_of,
+    rank_all,
+)
 from service.progress import ProgressBar
 from service.settings import Settings
 from service.wiring.answering import Answering
@@ -88,11 +97,12 @@ class _Embedding:
         wanted = asked.cases if EMBEDDING & set(asked.systems) else ()
         self._texts = [query for case in wanted for query in question_of(case, asked.followups, chars).queries]
         self._vectors: QueryVectors | None = None
+        self._closing = AsyncExitStack()
         self._task: asyncio.Task[None] | None = None
 
     def vectors(self, at: Answering) -> QueryVectors:
         if self._vectors is None:
-            self._vectors = QueryVectors(at.embedder, self._folder)
+            self._vectors = QueryVectors(question_embedder(at, self._closing), self._folder)
         return self._vectors
 
     def start(self, at: Answering, progress: ProgressBar) -> None:
@@ -106,6 +116,7 @@ class _Embedding:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        await self._closing.aclose()
 
 
 def _run(settings: Settings, asked: Asked, systems: Sequence[System]) -> Run:

@@ -66,6 +66,7 @@ class Dense:
         self._embedder = embedder
         self._followups = followups
         self._max_chars = max_chars
+        self._firsts = np.flatnonzero(np.diff(documents.owners, prepend=-1))  # each post's first passage
 
     async def rank(self, case: Case) -> Retrieved:
         text = asked_text(case, self._followups, self._max_chars)
@@ -77,7 +78,9 @@ class Dense:
 
     def _best(self, vector: Vector, case: Case) -> tuple[Hit, ...]:
         best = np.full(len(self._documents.topics), -np.inf, dtype=np.float32)
-        np.maximum.at(best, self._documents.owners, self._documents.vectors @ vector)
+        if len(self._firsts):
+            cosines = self._documents.vectors @ vector
+            best[self._documents.owners[self._firsts]] = np.maximum.reduceat(cosines, self._firsts)
         return self._documents.best(best, case)
 
 

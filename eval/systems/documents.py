@@ -20,7 +20,8 @@ _VECTORS = "SELECT post_id, embedding FROM embeddings WHERE profile_id = %s ORDE
 class Documents:
     """n posts in order of topic and number, as `topics` and `numbers`, shape (n,).
 
-    `texts` are title and body. `vectors`, shape (passages, dimensions), belong to the rows `owners`, shape (passages,).
+    `texts` are title and body. `vectors`, shape (passages, dimensions), belong to the rows `owners`, shape (passages,);
+    those of one post follow each other.
     """
 
     topics: NDArray[np.int64]
