@@ -29,6 +29,9 @@ INDEXES = tuple(str(one) for one in IndexKind if one is not IndexKind.EXACT)
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
+WIDTH = 160
+"""Columns of the tables, also where nothing shows that wide a terminal: a cut figure is none."""
+
 
 @click.group("bench")
 @config_option
@@ -203,7 +206,7 @@ def _print(result: dict[str, Any], *, as_json: bool) -> None:
     table = Table(*columns, "p95", box=None, padding=(0, 2, 0, 0), header_style="dim")
     for row in result["rows"]:
         table.add_row(*(str(row.get(column, "")) for column in columns), bar(row["p95_ms"] / longest))
-    console = Console(highlight=False)
+    console = Console(highlight=False, width=max(WIDTH, Console().width))
     console.print(table)
     used = ", ".join(f"{name} {value}" for name, value in result["settings"].items())
     console.print(f"{used}; {result['machine']['cores']} cores", style="dim")
