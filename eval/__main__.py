@@ -1,5 +1,7 @@
 """The command line of evaluation, `python -m eval`: each sub-command is a module of eval.commands."""
 
+import os
+
 import click
 
 from service.commands.group import LazyGroup, run
@@ -34,6 +36,8 @@ def evaluate() -> None:
 
 def main() -> None:
     """Run one command of `python -m eval`."""
+    # Read when numpy is loaded: its threads would wait for the cores that the embedder and the database have.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     run(evaluate, "python -m eval")
 
 

@@ -15,6 +15,8 @@ from service.domain import Candidate, Mode, Trace
 from service.errors import Transient
 from service.settings import Channel, RetrievalSettings
 
+WORDED = frozenset({Channel.KEYWORD, Channel.TOPIC_KEYWORD})
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -51,6 +53,8 @@ class Production:
         }
         if self.parts.followups is Followups.CONDENSED:
             told["condense"] = {"version": VERSION, "message_percent": settings.message_percent}
+        if WORDED & set(self.channels):
+            told["keyword_words"] = settings.keyword_words
         if self._embeds:
             told["embedder"] = self.parts.embedder.profile.name
         if self.reranked:

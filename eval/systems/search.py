@@ -72,8 +72,10 @@ class CaseSearch:
         )
         return self._kept(found, limit)
 
-    async def respelled(self, lexemes: Sequence[str]) -> list[str]:
-        return await self._asked("respelling", tuple(lexemes), lambda: self.shared.store.respelled(lexemes))
+    async def asked_words(self, lexemes: Sequence[str], limit: int) -> list[str]:
+        return await self._asked(
+            "words", (tuple(lexemes), limit), lambda: self.shared.store.asked_words(lexemes, limit)
+        )
 
     async def keyword_topics(
         self, lexemes: Sequence[str], limit: int, *, exclude_from: Excluded = None

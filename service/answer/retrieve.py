@@ -55,7 +55,7 @@ async def retrieve(
             question.exclude_from,
             turns,
             asyncio.create_task(_one_of(vectors, n)),
-            asyncio.create_task(_words(one, search, turns)),
+            asyncio.create_task(_words(one, search, settings.keyword_words, turns)),
         )
         for n, one in enumerate(question.queries)
     ]
@@ -114,12 +114,12 @@ async def _one_of(vectors: asyncio.Task[list[Vector]], n: int) -> Vector | None:
     return known[n] if known else None
 
 
-async def _words(query: str, search: Search, turns: asyncio.Semaphore) -> list[str]:
+async def _words(query: str, search: Search, limit: int, turns: asyncio.Semaphore) -> list[str]:
     asked = lexemes(query)
     if not asked:
         return []
     async with turns:
-        return await search.respelled(asked)
+        return await search.asked_words(asked, limit)
 
 
 async def _in_turn(

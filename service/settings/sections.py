@@ -126,6 +126,7 @@ class RetrievalSettings(Section):
     message_percent: int = Field(
         30, ge=0, le=100, description="What a follow-up's message alone counts for, beside the question in full."
     )
+    keyword_words: int = Field(30, ge=1, description="Rarest words of a question that the keyword channels search.")
     legacy_words: int = Field(8, ge=1, description="Rarest words of a question that the legacy path searches.")
     legacy_gate_percent: int = Field(
         50, ge=0, le=100, description="Of their weight, what a topic without any of them in its title must hold."

@@ -73,7 +73,7 @@ class Bm25:
 
     async def parameters(self, conn: Connection, lexemes: Sequence[str]) -> dict[str, Any]:
         """The lexemes and how often each is asked, the corpus's statistics, k1 and b."""
-        statistics = await self._statistics(conn)
+        statistics = await self.statistics(conn)
         asked = Counter(lexemes)
         return {
             "lexemes": list(asked),
@@ -86,7 +86,8 @@ class Bm25:
             "b": self._b,
         }
 
-    async def _statistics(self, conn: Connection) -> Statistics:
+    async def statistics(self, conn: Connection) -> Statistics:
+        """Those of the corpus, at most STATISTICS_SECONDS old."""
         now = self._clock()
         if self._known is None or now - self._known[0] > STATISTICS_SECONDS:
             row = await (await conn.execute(_STATISTICS)).fetchone()

@@ -37,6 +37,9 @@ WHERE NOT (topic_id = %(asking_topic)s AND post_number >= %(from_number)s)
 ORDER BY bm25 DESC, post_id LIMIT %(limit)s
 """  # noqa: S608 - made of constants
 
+COMMON_PERCENT, COMMON_POSTS = 30, 50
+"""A word that more posts have, of all and in number, is asked only if every word is as common."""
+
 TIMEOUT_SECONDS = 10.0
 """What a statement may take: some twenty times an exact scan of 425,000 posts."""
 
@@ -113,10 +116,15 @@ class SearchStore:
                     break
             return found
 
-    async def respelled(self, lexemes: Sequence[str]) -> list[str]:
-        """The lexemes, each that no public post has replaced by those that resemble it: a second pass for typos."""
+    async def asked_words(self, lexemes: Sequence[str], limit: int) -> list[str]:
+        """The `limit` rarest of these lexemes, each that no post has replaced by those that resemble it, or by none.
+
+        It mends typos; and the commonest words of a question say little, and would be most of the work.
+        """
         async with self._limited() as conn:
-            return await topic_channels.respelled(conn, lexemes)
+            posts = (await self._bm25.statistics(conn)).posts
+            common = max(COMMON_POSTS, posts * COMMON_PERCENT // 100)
+            return await topic_channels.asked_words(conn, lexemes, limit, common)
 
     async def keyword_topics(
         self,

@@ -140,8 +140,8 @@ MISSPELT_CHARS = 5
 """Shorter words have too many neighbours."""
 
 RESEMBLING = """
-SELECT word, resembling.lexeme FROM unnest(%(words)s::text[]) AS unknown (word), LATERAL (
-    SELECT lexeme FROM document_frequencies WHERE lexeme %% word
+SELECT word, resembling.lexeme, resembling.posts FROM unnest(%(words)s::text[]) AS unknown (word), LATERAL (
+    SELECT lexeme, posts FROM document_frequencies WHERE lexeme %% word
     ORDER BY similarity(lexeme, word) DESC, posts DESC, lexeme LIMIT %(similar)s
 ) AS resembling
 """
@@ -186,19 +186,28 @@ def _candidate(row: dict[str, Any]) -> Candidate:
     return Candidate(**row, topic=TopicScores(cosine=cosine, mean=mean, first=first, bm25=bm25))
 
 
-async def respelled(conn: Connection, lexemes: Sequence[str]) -> list[str]:
-    """The lexemes, those that no post has replaced by ones that resemble them; in a transaction."""
-    cursor = await conn.execute("SELECT lexeme FROM document_frequencies WHERE lexeme = ANY(%s)", (list(lexemes),))
-    known = {row[0] async for row in cursor}
-    unknown = [one for one in dict.fromkeys(lexemes) if one not in known and len(one) >= MISSPELT_CHARS][:MISSPELT]
-    if not unknown:
-        return list(lexemes)
-    await conn.execute("SELECT set_config('pg_trgm.similarity_threshold', %s, true)", (str(SIMILAR),))
-    cursor = await conn.execute(RESEMBLING, {"words": unknown, "similar": SIMILAR_WORDS})
+async def asked_words(conn: Connection, lexemes: Sequence[str], limit: int, common: int) -> list[str]:
+    """The `limit` rarest of the lexemes, those that no post has replaced by ones that resemble them.
+
+    Rare is counted in posts; what more than `common` have is left out where anything else is there, and what nothing
+    resembles is, too. Order and repeats are kept. In a transaction.
+    """
+    cursor = await conn.execute(
+        "SELECT lexeme, posts FROM document_frequencies WHERE lexeme = ANY(%s)", (list(lexemes),)
+    )
+    posts: dict[str, int] = {lexeme: number async for lexeme, number in cursor}
+    unknown = [one for one in dict.fromkeys(lexemes) if one not in posts and len(one) >= MISSPELT_CHARS][:MISSPELT]
     meant: dict[str, list[str]] = {}
-    async for word, lexeme in cursor:
-        meant.setdefault(word, []).append(lexeme)
-    return [lexeme for one in lexemes for lexeme in meant.get(one, [one])]
+    if unknown:
+        await conn.execute("SELECT set_config('pg_trgm.similarity_threshold', %s, true)", (str(SIMILAR),))
+        cursor = await conn.execute(RESEMBLING, {"words": unknown, "similar": SIMILAR_WORDS})
+        async for word, lexeme, number in cursor:
+            meant.setdefault(word, []).append(lexeme)
+            posts[lexeme] = number
+    asked = [lexeme for one in lexemes for lexeme in meant.get(one, [one]) if posts.get(lexeme)]
+    most = max(common, min((posts[one] for one in asked), default=0))
+    rarest = frozenset(sorted({one for one in asked if posts[one] <= most}, key=lambda one: (posts[one], one))[:limit])
+    return [lexeme for lexeme in asked if lexeme in rarest]
 
 
 async def _hits(conn: Connection, statement: LiteralString, parameters: Mapping[str, Any]) -> list[TopicHit]:

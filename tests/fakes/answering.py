@@ -109,8 +109,8 @@ class FakeSearch:
     ) -> list[Candidate]:
         return self._allowed(self.worded, exclude_from)[:limit]
 
-    async def respelled(self, lexemes: Sequence[str]) -> list[str]:
-        return list(lexemes)
+    async def asked_words(self, lexemes: Sequence[str], limit: int) -> list[str]:
+        return list(lexemes)[:limit]
 
     async def keyword_topics(
         self,

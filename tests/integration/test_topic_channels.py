@@ -20,7 +20,7 @@ from service.store.corpus import CorpusStore
 from service.store.ledger import LedgerStore
 from service.store.migrate import migrations_folder
 from service.store.pool import Pool, connection
-from service.store.search import SearchStore
+from service.store.search import COMMON_POSTS, SearchStore
 from service.store.topic_search import TopicSearchStore
 from tests.integration.store_data import (
     POST,
@@ -320,8 +320,8 @@ async def test_what_stops_being_public_is_out_at_once(corpus: CorpusStore, searc
     [
         (["tomatos", "water"], ["tomato", "water"]),
         (["wateer", "wateer"], ["water", "water"]),
-        (["zzzzzzzz", "water"], ["zzzzzzzz", "water"]),
-        (["wate"], ["wate"]),  # too short to tell
+        (["zzzzzzzz", "water"], ["water"]),
+        (["wate"], []),  # too short to tell
         (["tomato"], ["tomato"]),
         ([], []),
     ],
@@ -330,7 +330,24 @@ async def test_words_that_no_post_has_are_mended(
     corpus: CorpusStore, search: SearchStore, asked: list[str], meant: list[str]
 ) -> None:
     await corpus.put_posts([post_of(TOPIC.id, 1, body="tomato water rosemary")])
-    assert await search.respelled(asked) == meant
+    assert await search.asked_words(asked, 5) == meant
+
+
+async def test_of_a_long_question_the_rarest_words_are_asked(corpus: CorpusStore, search: SearchStore) -> None:
+    bodies = ["tomato water", "tomato water", "tomato rosemary"]
+    await corpus.put_posts([post_of(TOPIC.id, n, body=body) for n, body in enumerate(bodies, start=1)])
+    asked = ["tomato", "rosemary", "water", "rosemary", "wateer"]
+    assert await search.asked_words(asked, 9) == ["tomato", "rosemary", "water", "rosemary", "water"]
+    assert await search.asked_words(asked, 2) == ["rosemary", "water", "rosemary", "water"]
+    assert await search.asked_words([*asked, "zzzzzzzz"], 1) == ["rosemary", "rosemary"]
+
+
+async def test_what_most_posts_have_is_asked_only_if_nothing_else_is(corpus: CorpusStore, pool: Pool) -> None:
+    bodies = ["tomato water"] * COMMON_POSTS + ["tomato water rosemary"]
+    await corpus.put_posts([post_of(TOPIC.id, n, body=body) for n, body in enumerate(bodies, start=1)])
+    search = SearchStore(pool)
+    assert await search.asked_words(["tomato", "rosemary", "water"], 9) == ["rosemary"]
+    assert await search.asked_words(["water", "tomato"], 9) == ["water", "tomato"]
 
 
 async def plan(pool: Pool, statement: str, parameters: dict[str, object]) -> str:

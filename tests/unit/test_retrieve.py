@@ -49,8 +49,8 @@ class TopicSearch(FakeSearch):
     meant: dict[str, str] = field(default_factory=dict)
     asked: list[Sequence[str]] = field(default_factory=list)
 
-    async def respelled(self, lexemes: Sequence[str]) -> list[str]:
-        return [self.meant.get(one, one) for one in lexemes]
+    async def asked_words(self, lexemes: Sequence[str], limit: int) -> list[str]:
+        return [self.meant.get(one, one) for one in lexemes][:limit]
 
     async def keyword_topics(self, lexemes: Sequence[str], limit: int, **without: Any) -> list[TopicHit]:
         self.asked.append(lexemes)
@@ -146,7 +146,7 @@ class Counting(FakeSearch):
     async def keyword_posts(self, *given: Any, **without: Any) -> list[Candidate]:
         return await self._takes_a_while("words")
 
-    async def respelled(self, lexemes: Sequence[str]) -> list[str]:
+    async def asked_words(self, lexemes: Sequence[str], limit: int) -> list[str]:
         return [*await self._takes_a_while("spelling"), *lexemes] if not self.failing else list(lexemes)
 
     async def keyword_topics(self, *given: Any, **without: Any) -> list[TopicHit]:

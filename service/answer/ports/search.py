@@ -25,8 +25,8 @@ class Search(Protocol):
         """The `limit` posts of highest BM25 over these lexemes (service.lexer), repeats counting."""
         ...
 
-    async def respelled(self, lexemes: Sequence[str]) -> list[str]:
-        """The lexemes, those that no post has replaced by ones that resemble them."""
+    async def asked_words(self, lexemes: Sequence[str], limit: int) -> list[str]:
+        """The `limit` rarest of the lexemes, those that no post has replaced by ones that resemble them."""
         ...
 
     async def keyword_topics(
