@@ -178,7 +178,7 @@ async def best_posts(conn: Connection, parameters: Mapping[str, Any]) -> list[Ca
     given = {**parameters, **ANSWERS, "read_chars": READ_CHARS}
     async with conn.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(BEST_POSTS, given, prepare=False)
-        return [_candidate(row) async for row in cursor]
+        return [_candidate(row) for row in await cursor.fetchall()]
 
 
 def _candidate(row: dict[str, Any]) -> Candidate:
@@ -213,4 +213,4 @@ async def asked_words(conn: Connection, lexemes: Sequence[str], limit: int, comm
 async def _hits(conn: Connection, statement: LiteralString, parameters: Mapping[str, Any]) -> list[TopicHit]:
     # Never prepared: a generic plan would know neither the window nor how frequent the words are.
     cursor = await conn.execute(statement, parameters, prepare=False)
-    return [TopicHit(topic_id, score) async for topic_id, score in cursor]
+    return [TopicHit(topic_id, score) for topic_id, score in await cursor.fetchall()]

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from typing import Any
 
 from psycopg.rows import dict_row
 
@@ -15,8 +15,6 @@ from service.store.topic_channels import ANSWERING, ANSWERS, NOT_ASKING_US, OTHE
 
 COMMON_PERCENT, COMMON_POSTS = 5, 50
 """A word that more posts have, of all and in number, distinguishes nothing: it is asked only if no other is known."""
-
-_COLUMNS = tuple(one.name for one in fields(Candidate))
 
 _TOPICS = f"""
 WITH asked AS (
@@ -102,11 +100,9 @@ class TopicSearchStore:
             given = parameters | await self._bm25.parameters(conn, lexemes)
             # Never prepared: a generic plan would not know how rare the words are.
             await cursor.execute(_TOPICS, given, prepare=False)
-            return [
-                TopicMatch(
-                    Candidate(**{name: row[name] for name in _COLUMNS if name in row}),
-                    dict(zip(row["words"], row["weights"], strict=True)),
-                    row["asked"],
-                )
-                async for row in cursor
-            ]
+            return [_match(row) for row in await cursor.fetchall()]
+
+
+def _match(row: dict[str, Any]) -> TopicMatch:
+    words, weights, asked = (row.pop(name) for name in ("words", "weights", "asked"))
+    return TopicMatch(Candidate(**row), dict(zip(words, weights, strict=True)), asked)
