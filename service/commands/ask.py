@@ -15,6 +15,7 @@ from service.answer.pipeline import answer
 from service.commands.options import configured
 from service.domain import Answer, Lang, Question, RerankerProfile, Trace
 from service.errors import Misconfigured, Rejected, Transient
+from service.inference.language import LanguageDetector
 from service.settings import Settings, demo_home
 from service.store.flags import FlagStore
 from service.store.gate_rules import GateRuleStore
@@ -48,13 +49,13 @@ async def _ask(
     settings: Settings, text: str, turns: tuple[tuple[str, str], ...], lang: str | None, *, as_json: bool
 ) -> int:
     trace = Trace()
+    # The few words of many a question need a model for it, which takes as long to load as the database to open.
+    telling = asyncio.create_task(asyncio.to_thread(_language, settings, text, lang))
     async with open_answering(settings, "ask") as services:
         stages = await services.embedders.applied(services.stages)
         if await services.corpus.is_empty():
             raise Misconfigured(f"the index is empty: fill it with `ariane backfill`{_demo_hint(settings)}")
-        default = Lang(settings.forum.language)
-        spoken = Lang(lang) if lang else stages.detect_language(text, fallback=default)
-        question = Question(text[: settings.retrieval.question_chars], spoken, history=turns)
+        question = Question(text[: settings.retrieval.question_chars], await telling, history=turns)
         try:
             passed = await _passed(settings, services, question, trace)
             answered = passed if isinstance(passed, Answer) else await answer(passed, stages, trace, seed=0)
@@ -69,6 +70,12 @@ async def _ask(
     else:
         _show(text, answered, trace, profile)
     return 0
+
+
+def _language(settings: Settings, text: str, lang: str | None) -> Lang:
+    if lang:
+        return Lang(lang)
+    return LanguageDetector(tuple(wordings()))(text, fallback=Lang(settings.forum.language))
 
 
 async def _passed(settings: Settings, services: Answering, question: Question, trace: Trace) -> Question | Answer:
