@@ -20,7 +20,7 @@ from service.store.corpus import CorpusStore
 from service.store.ledger import LedgerStore
 from service.store.migrate import migrations_folder
 from service.store.pool import Pool, connection
-from service.store.search import COMMON_POSTS, SearchStore
+from service.store.search import SearchStore
 from service.store.topic_search import TopicSearchStore
 from tests.integration.store_data import (
     POST,
@@ -342,10 +342,13 @@ async def test_of_a_long_question_the_rarest_words_are_asked(corpus: CorpusStore
     assert await search.asked_words([*asked, "zzzzzzzz"], 1) == ["rosemary", "rosemary"]
 
 
-async def test_what_most_posts_have_is_asked_only_if_nothing_else_is(corpus: CorpusStore, pool: Pool) -> None:
-    bodies = ["tomato water"] * COMMON_POSTS + ["tomato water rosemary"]
+async def test_what_very_many_posts_have_is_asked_only_if_nothing_else_is(
+    corpus: CorpusStore, search: SearchStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bodies = ["tomato water", "tomato water", "tomato water rosemary"]
     await corpus.put_posts([post_of(TOPIC.id, n, body=body) for n, body in enumerate(bodies, start=1)])
-    search = SearchStore(pool)
+    assert await search.asked_words(["tomato", "rosemary", "water"], 9) == ["tomato", "rosemary", "water"]
+    monkeypatch.setattr("service.store.search.COMMON_POSTS", 2)
     assert await search.asked_words(["tomato", "rosemary", "water"], 9) == ["rosemary"]
     assert await search.asked_words(["water", "tomato"], 9) == ["water", "tomato"]
 
