@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 LEAST_CHARS = 5
 """Shorter words have too many neighbours to be told apart."""
@@ -35,8 +36,12 @@ class Lexicon:
 
     def mended(self, words: Sequence[str]) -> list[str]:
         """The words with broken ones joined, glued ones parted, and misspelt ones put right."""
-        heads, known = self.heads, self.known
-        broken = {at for at, word in enumerate(words[:-1]) if word in heads and self._is_broken(word, words[at + 1])}
+        heads, targets, known = self.heads, self.targets, self.known
+        broken = {
+            at
+            for at, (word, after) in enumerate(pairwise(words))
+            if word in heads and word + after in targets and self._is_broken(word, after)
+        }
         if broken:
             words = "".join(word if at in broken else f"{word} " for at, word in enumerate(words)).split()
         mended: list[str] = []
@@ -48,9 +53,8 @@ class Lexicon:
         return mended
 
     def _is_broken(self, first: str, second: str) -> bool:
-        whole = first + second
         one_is_unknown = first not in self.known or second not in self.known
-        return whole in self.targets and one_is_unknown and len(second) > 1 and len(whole) > LEAST_CHARS
+        return one_is_unknown and len(second) > 1 and len(first + second) > LEAST_CHARS
 
     __hash__ = object.__hash__
     __eq__ = object.__eq__

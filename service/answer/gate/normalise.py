@@ -78,7 +78,7 @@ _ABOUT_WORDS = bytes(
     char if chr(char) in _SAYS else ord("." if chr(char) in ".!?\n{}[]<>" else " ") for char in range(256)
 )
 _MAIL_CHARS = len(" mailaddress ")
-_DIGIT = re.compile("[0-9]")
+_WITH_DIGIT = re.compile(r"\b[a-z]*[0-9][a-z0-9]*")
 _SPACED = re.compile(
     r"(?<![a-z0-9'])[a-z0-9](?: [a-z0-9](?![a-z0-9])){3,}"
     r"|(?<![a-z0-9'])[a-z0-9](?:([-._*/·•,|~+])[a-z0-9](?![a-z0-9]))(?:\1[a-z0-9](?![a-z0-9]))+"
@@ -184,8 +184,7 @@ def _without_symbols(text: str) -> str:
 def _settled(words: list[str]) -> str:
     """Words with what earlier steps may have set free put right: letters set apart, digits as letters, long runs."""
     text = _put_together(" ".join(words), _SPACED, _LEAST_SPACED)
-    if _DIGIT.search(text):
-        text = " ".join([word if word.isalpha() or word == "." else _read_digits(word) for word in text.split()])
+    text = _WITH_DIGIT.sub(lambda word: _read_digits(word[0]), text)
     while " . . " in text:
         text = text.replace(" . . ", " . ")
     for run, pattern in _LONG_RUNS.items():
