@@ -19,6 +19,10 @@ STAGES = ("retrieve", "rerank", "evidence", "generate", "sanitize")
 ZONE_STYLE = {Zone.NORMAL: "green", Zone.WEAK: "yellow", Zone.ABSTAIN: "red"}
 
 
+LEAST_WIDTH = 150
+"""Columns of a table of figures."""
+
+
 def show_answer(
     console: Console,
     *,
@@ -44,6 +48,11 @@ def show_answer(
             padding=(1, 2),
         )
     )
+
+
+def table_console() -> Console:
+    """A console for tables of figures: wide also where no terminal shows it, since a cut figure is none."""
+    return Console(highlight=False, width=max(LEAST_WIDTH, Console().width))
 
 
 def bar(share: float) -> str:

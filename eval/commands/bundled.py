@@ -6,7 +6,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from eval.bundled.asked import asked
@@ -18,6 +17,7 @@ from service.commands.options import configured
 from service.inference.pair_features import LIST_FEATURES, PAIR_FEATURES
 from service.progress import ProgressBar
 from service.settings import Settings
+from service.show import table_console
 
 THRESHOLDS = (-1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0)
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
@@ -56,7 +56,7 @@ def command(settings: Settings, folders: tuple[Path, ...], repeats: int, seed: i
         return
     click.echo(f"{len(lists)} lists")
     click.echo(json.dumps(weights, indent=1))
-    console = Console(highlight=False)
+    console = table_console()
     console.print(_hits(hits))
     console.print(_zones(zones))
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 COMMAND = "calibrate"
 FOLDER = "calibration"
 """Of the run: the plots, and calibration.json."""
-WIDTH = 140
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
@@ -167,27 +166,25 @@ def report(found: "Calibrated", labels: Labels, limits: "Limits", seed: int, rep
 
 
 def _show(found: "Calibrated", limits: "Limits") -> None:
-    from rich.console import Console
-
     from eval.calibrate.tables import show_study
+    from service.show import table_console
 
-    console = Console(highlight=False, width=WIDTH)
+    console = table_console()
     for study in found.studies.values():
         show_study(study, limits, console)
 
 
 def _prove(limits: "Limits", *, as_json: bool) -> None:
-    from rich.console import Console
-
     from eval.calibrate.rows import proof_row
     from eval.calibrate.synthetic import READINGS, proof
     from eval.calibrate.tables import show_proofs
+    from service.show import table_console
 
     proofs = [proof(scores, limits) for scores in READINGS]
     if as_json:
         click.echo(json.dumps({"command": COMMAND, "synthetic": [proof_row(one) for one in proofs]}))
     else:
-        show_proofs(proofs, limits, Console(highlight=False, width=WIDTH))
+        show_proofs(proofs, limits, table_console())
 
 
 def _check_writable(out: Path) -> None:

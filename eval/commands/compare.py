@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 MOST_CHANGES = 10
 """Changed questions shown to a person, for each pair of systems and label file; machines get all."""
 SURE = 0.05
-WIDTH = 120
 
 
 @click.command("compare")
@@ -118,10 +117,10 @@ def _change(one: "Change") -> dict[str, Any]:
 
 
 def _show(before: "Run", after: "Run", compared: "Comparison") -> None:
-    from rich.console import Console
+    from service.show import table_console
 
     # Wide enough for every figure, also where the output is no terminal.
-    console = Console(highlight=False, width=max(WIDTH, Console().width))
+    console = table_console()
     one = before.folder == after.folder
     console.print(before.record.id if one else f"{before.record.id} -> {after.record.id}", style="bold", markup=False)
     for line in compared.differs:

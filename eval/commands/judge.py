@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from eval.runs.finding import find_run
@@ -17,6 +16,7 @@ from service.demo.tested import ship
 from service.domain import EvaluationRun
 from service.errors import Rejected
 from service.settings import Settings
+from service.show import table_console
 from service.store.evaluations import EvaluationStore
 from service.wiring.database import open_database
 
@@ -71,4 +71,4 @@ def _show(kept: Sequence[Kept]) -> None:
         table.add_row(
             one.limit.name, one.found.system, one.limit.wanted, f"{found.value:.3f}", ends, str(one.found.n), met
         )
-    Console(highlight=False).print(table)
+    table_console().print(table)

@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from eval.datasets import Dataset, load_dataset, read_cases
 from eval.datasets.folder import LABEL_FILES
@@ -18,6 +17,7 @@ from eval.tables import show_measures
 from service.commands.options import configured
 from service.errors import Rejected
 from service.settings import Settings
+from service.show import table_console
 
 LEAD = "topic Hit@5"
 ALL = "all"
@@ -84,7 +84,7 @@ def command(
     if as_json:
         click.echo(json.dumps(report(outcome.run, outcome.measures, seconds=outcome.seconds)))
     else:
-        show_measures(Console(highlight=False), outcome.measures, lead=LEAD)
+        show_measures(table_console(), outcome.measures, lead=LEAD)
     click.echo(", ".join(f"{part} {took} s" for part, took in outcome.seconds.items()), err=True)
 
 

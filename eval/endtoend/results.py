@@ -12,9 +12,6 @@ from eval.runs import Run
 if TYPE_CHECKING:
     from rich.table import Table
 
-WIDTH = 140
-"""Columns of a table that is not shown on a wider terminal."""
-
 MOST_COLUMNS = 10
 
 MILLISECONDS = " ms"
@@ -29,11 +26,11 @@ def warn(lines: Iterable[str]) -> None:
 
 def show_measures(run: Run, measures: Sequence[Measured]) -> None:
     """For each system a line a measure and a column a slice, or the other way where there are many; then its times."""
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False)
-    console.width = max(console.width, WIDTH)
+    from service.show import table_console
+
+    console = table_console()
     console.print(Text(f"{run.record.id}: {run.record.dataset.name}", style="bold"))
     for system in dict.fromkeys(one.system for one in measures):
         its = [one for one in measures if one.system == system]
@@ -46,10 +43,11 @@ def show_measures(run: Run, measures: Sequence[Measured]) -> None:
 
 def show_faults(title: str, lines: Sequence[str]) -> None:
     """What went wrong, a line each, under their number."""
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False)
+    from service.show import table_console
+
+    console = table_console()
     console.print()
     console.print(Text(f"{title}: {len(lines) or 'none'}", style="bold"))
     for line in lines:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from service.bench.backfill import bench_backfill
@@ -20,7 +19,7 @@ from service.commands.options import config_option, configured
 from service.domain import IndexKind
 from service.errors import Rejected
 from service.settings import Settings
-from service.show import bar
+from service.show import bar, table_console
 from service.store.profiles import MAINTENANCE_MEMORY
 from service.wiring.answering import open_answering
 from service.wiring.database import database_url, open_database
@@ -28,9 +27,6 @@ from service.wiring.database import database_url, open_database
 INDEXES = tuple(str(one) for one in IndexKind if one is not IndexKind.EXACT)
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-
-WIDTH = 160
-"""Columns of the tables, also where nothing shows that wide a terminal: a cut figure is none."""
 
 
 @click.group("bench")
@@ -206,7 +202,7 @@ def _print(result: dict[str, Any], *, as_json: bool) -> None:
     table = Table(*columns, "p95", box=None, padding=(0, 2, 0, 0), header_style="dim")
     for row in result["rows"]:
         table.add_row(*(str(row.get(column, "")) for column in columns), bar(row["p95_ms"] / longest))
-    console = Console(highlight=False, width=max(WIDTH, Console().width))
+    console = table_console()
     console.print(table)
     used = ", ".join(f"{name} {value}" for name, value in result["settings"].items())
     console.print(f"{used}; {result['machine']['cores']} cores", style="dim")
