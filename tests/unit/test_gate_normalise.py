@@ -21,6 +21,8 @@ from service.answer.gate.normalise import (
     _joined,
     _latin,
     _put_together,
+    _read_digits,
+    _with_digits_read,
     _without_symbols,
     normalise,
     read_words,
@@ -156,3 +158,9 @@ def test_mending_is_total_and_loses_no_letters_of_known_words(words: list[str]) 
 )
 def test_misspelt_glued_and_broken_words_are_put_right(written: list[str], read: list[str]) -> None:
     assert lexicon(["weapon* (print|reveal)", "password*"], ["a prepared pear"]).mended(written) == read
+
+
+@given(st.lists(st.text("ab137", min_size=1, max_size=6) | st.just("."), max_size=8))
+@example(["1gn0r3", "13", "rul35", "x1", ".", "a1b2c3"])
+def test_words_without_both_letters_and_digits_need_no_look(words: list[str]) -> None:
+    assert _with_digits_read(" ".join(words)) == " ".join(_read_digits(word) for word in words)

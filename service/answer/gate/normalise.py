@@ -78,7 +78,7 @@ _ABOUT_WORDS = bytes(
     char if chr(char) in _SAYS else ord("." if chr(char) in ".!?\n{}[]<>" else " ") for char in range(256)
 )
 _MAIL_CHARS = len(" mailaddress ")
-_WITH_DIGIT = re.compile(r"\b[a-z]*[0-9][a-z0-9]*")
+_DIGIT_BESIDE_LETTER = re.compile(r"[0-9](?:(?=[a-z])|(?<=[a-z].))")
 _SPACED = re.compile(
     r"(?<![a-z0-9'])[a-z0-9](?: [a-z0-9](?![a-z0-9])){3,}"
     r"|(?<![a-z0-9'])[a-z0-9](?:([-._*/·•,|~+])[a-z0-9](?![a-z0-9]))(?:\1[a-z0-9](?![a-z0-9]))+"
@@ -184,7 +184,7 @@ def _without_symbols(text: str) -> str:
 def _settled(words: list[str]) -> str:
     """Words with what earlier steps may have set free put right: letters set apart, digits as letters, long runs."""
     text = _put_together(" ".join(words), _SPACED, _LEAST_SPACED)
-    text = _WITH_DIGIT.sub(lambda word: _read_digits(word[0]), text)
+    text = _with_digits_read(text)
     while " . . " in text:
         text = text.replace(" . . ", " . ")
     for run, pattern in _LONG_RUNS.items():
@@ -197,7 +197,20 @@ def _joined(run: re.Match[str]) -> str:
     return "".join(char for char in run[0] if char.isalnum())
 
 
+def _with_digits_read(text: str) -> str:
+    """The words with the digits that stand for letters as those: only words that hold both are looked at."""
+    kept: list[str] = []
+    done = 0
+    for digit in _DIGIT_BESIDE_LETTER.finditer(text):
+        if (at := digit.start()) >= done:
+            start, end = text.rfind(" ", done, at) + 1 or done, text.find(" ", at)
+            end = end if end >= 0 else len(text)
+            kept += text[done:start], _read_digits(text[start:end])
+            done = end
+    return "".join((*kept, text[done:]))
+
+
 def _read_digits(word: str) -> str:
-    if word.isdigit() or sum(map(str.isalpha, word)) < 2 or _NOT_LEET.fullmatch(word):
+    if sum(map(str.isalpha, word)) < 2 or _NOT_LEET.fullmatch(word):
         return word
     return word.translate(_DIGIT_LEET)
