@@ -1,5 +1,6 @@
 """Writing alone, without reading or embedding: posts and vectors a second in bulk, and with each kind of index live."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -26,13 +27,17 @@ VOCABULARY = 50_000
 LIVE_BATCH = 16
 """Posts that are written at a time once the index is live, as many as are embedded at a time."""
 
+Write = Callable[[range], Awaitable[None]]
+
 _NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 
 async def bench_backfill(
-    database_url: str, *, posts: int, live_posts: int, dimensions: int, batch: int, say: Say
+    database_url: str, *, posts: int, live_posts: int, live_writers: int, dimensions: int, batch: int, say: Say
 ) -> dict[str, Any]:
     """Write `posts` in batches into an empty index, build each kind, and write `live_posts` more beside it.
+
+    In bulk one writer, as a backfill is; live as many at once as a worker has index jobs.
 
     In a database of its own on the same server. A row's `posts_per_s` is of whole posts (state, text, postings) or of
     their vectors alone; `ratio` is bulk by live, of vectors beside hnsw_halfvec.
@@ -60,12 +65,12 @@ async def bench_backfill(
         async def put_posts(some: range) -> None:
             await corpus.put_posts([whole[n] for n in some])
 
-        async def measure(what: str, write: Callable[[range], Awaitable[None]], some: range, size: int) -> None:
+        async def measure(what: str, write: Write, some: range, size: int, writers: int) -> None:
             say(f"{what}: {len(some):,} posts")
-            rows.append({"system": what, **await _timed(write, some, size)})
+            rows.append({"system": what, **await _timed(write, some, size, writers)})
 
-        await measure("posts, bulk", put_posts, range(posts), batch)
-        await measure("vectors, bulk", put_vectors, range(posts), batch)
+        await measure("posts, bulk", put_posts, range(posts), batch, 1)
+        await measure("vectors, bulk", put_vectors, range(posts), batch, 1)
         rows.append(_both("posts and vectors, bulk", rows[-2:]))
         await corpus.settle()
         for turn, kind in enumerate(kinds):
@@ -75,8 +80,8 @@ async def bench_backfill(
             await profiles.activate(profile.name)
             build_s = round(perf_counter() - start, 1)
             some = range(posts + turn * live_posts, posts + (turn + 1) * live_posts)
-            await measure(f"posts, {kind} live", put_posts, some, LIVE_BATCH)
-            await measure(f"vectors, {kind} live", put_vectors, some, LIVE_BATCH)
+            await measure(f"posts, {kind} live", put_posts, some, LIVE_BATCH, live_writers)
+            await measure(f"vectors, {kind} live", put_vectors, some, LIVE_BATCH, live_writers)
             rows.append(_both(f"posts and vectors, {kind} live", rows[-2:]) | {"build_s": build_s})
     rates = {row["system"]: row["posts_per_s"] for row in rows}
     used = {
@@ -84,6 +89,7 @@ async def bench_backfill(
         "live_posts": live_posts,
         "batch": batch,
         "live_batch": LIVE_BATCH,
+        "live_writers": live_writers,
         "dimensions": dimensions,
     }
     ratio = rates["vectors, bulk"] / rates[f"vectors, {IndexKind.HNSW_HALFVEC} live"]
@@ -96,13 +102,19 @@ def _by_topic(made: Vectors) -> Vectors:
     return replace(made, stored=made.stored[order], lengths=made.lengths[order], topics=made.topics[order])
 
 
-async def _timed(write: Callable[[range], Awaitable[None]], some: range, size: int) -> dict[str, float]:
-    seconds = []
-    for start in range(0, len(some), size):
-        begin = perf_counter()
-        await write(some[start : start + size])
-        seconds.append(perf_counter() - begin)
-    return {"posts_per_s": round(len(some) / sum(seconds), 1), **percentiles_ms(seconds)}
+async def _timed(write: Write, some: range, size: int, writers: int) -> dict[str, float]:
+    waiting = iter(range(0, len(some), size))
+    seconds: list[float] = []
+
+    async def write_in_turn() -> None:
+        for start in waiting:
+            begin = perf_counter()
+            await write(some[start : start + size])
+            seconds.append(perf_counter() - begin)
+
+    begin = perf_counter()
+    await asyncio.gather(*(write_in_turn() for _ in range(writers)))
+    return {"posts_per_s": round(len(some) / (perf_counter() - begin), 1), **percentiles_ms(seconds)}
 
 
 def _both(system: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

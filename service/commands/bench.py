@@ -173,7 +173,13 @@ def backfill(settings: Settings, posts: int, live_posts: int, dimensions: int, b
     async def run() -> dict[str, Any]:
         url = await database_url(settings)
         return await bench_backfill(
-            url, posts=posts, live_posts=live_posts, dimensions=dimensions, batch=batch, say=_say
+            url,
+            posts=posts,
+            live_posts=live_posts,
+            live_writers=settings.worker.index_concurrency,
+            dimensions=dimensions,
+            batch=batch,
+            say=_say,
         )
 
     _print(asyncio.run(run()), as_json=as_json)

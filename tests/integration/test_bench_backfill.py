@@ -10,10 +10,12 @@ async def test_writing_is_measured_in_bulk_and_beside_each_index(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said, name = list[str](), named(monkeypatch)
-    result = await bench_backfill(database_url, posts=120, live_posts=20, dimensions=16, batch=50, say=said.append)
+    result = await bench_backfill(
+        database_url, posts=120, live_posts=20, live_writers=2, dimensions=16, batch=50, say=said.append
+    )
     assert result["bench"] == "backfill"
     assert result["settings"] == {
-        "posts": 120, "live_posts": 20, "batch": 50, "live_batch": 16, "dimensions": 16
+        "posts": 120, "live_posts": 20, "batch": 50, "live_batch": 16, "live_writers": 2, "dimensions": 16
     }  # fmt: skip
     rows = {row["system"]: row for row in result["rows"]}
     assert list(rows) == [
