@@ -99,7 +99,7 @@ async def _store(batch: Sequence[_Texts], made: Sequence[Embedded], corpus: Corp
         passages.extend(vectors)
         kept.extend(KeptPassage(one.post.post_id, n, one.digests[n]) for n in unchanged)
     if passages or kept:
-        await corpus.put_passages(embedder.profile, passages, kept)
+        await corpus.put_passages(embedder.profile, passages, kept, read=[one.post for one in batch])
         EMBEDDED.inc(len(passages))
     if failures:
         await corpus.put_failures(embedder.profile, failures)

@@ -195,9 +195,17 @@ class Corpus(Protocol):
         ...
 
     async def put_passages(
-        self, profile: EmbeddingProfile, passages: Sequence[EmbeddedPassage], kept: Sequence[KeptPassage] = ()
+        self,
+        profile: EmbeddingProfile,
+        passages: Sequence[EmbeddedPassage],
+        kept: Sequence[KeptPassage] = (),
+        *,
+        read: Sequence[TopicPost] = (),
     ) -> None:
-        """Replace all passages of these posts; raises Transient where a kept one is there no more."""
+        """Replace all passages of these posts, but of none that isn't any more what was `read` of it to embed it.
+
+        Raises Transient where a kept one is there no more.
+        """
         ...
 
     async def put_failures(self, profile: EmbeddingProfile, failures: Sequence[EmbeddingFailure]) -> None:

@@ -199,11 +199,19 @@ class CorpusStore:
             return await vectors.digests(conn, profile, post_ids)
 
     async def put_passages(
-        self, profile: EmbeddingProfile, passages: Sequence[EmbeddedPassage], kept: Sequence[KeptPassage] = ()
+        self,
+        profile: EmbeddingProfile,
+        passages: Sequence[EmbeddedPassage],
+        kept: Sequence[KeptPassage] = (),
+        *,
+        read: Sequence[TopicPost] = (),
     ) -> None:
-        """Replace the vectors of these posts under this profile; posts that left the index meanwhile get none."""
+        """Replace the vectors of these posts under this profile; posts that left the index meanwhile get none.
+
+        One that isn't any more what was `read` of it, to embed it, keeps what it has: who changed it embeds it anew.
+        """
         async with transaction(self._pool) as conn:
-            await vectors.put_passages(conn, profile, passages, kept)
+            await vectors.put_passages(conn, profile, passages, kept, read=read)
 
     async def put_failures(self, profile: EmbeddingProfile, failures: Sequence[EmbeddingFailure]) -> None:
         """Quarantine these posts: not pending until they change; a vector of an older text goes."""

@@ -1,6 +1,6 @@
 """The stored vectors: what still lacks one, what each was made of, and putting them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import LiteralString
 
 from pgvector import HalfVector
@@ -11,6 +11,7 @@ from service.ingest.ports import EmbeddedPassage, KeptPassage, TopicPost
 from service.store.pool import Connection
 from service.store.profiles import ensure_profile, find_profile
 from service.store.topics import refresh_topics, topics_of
+from service.store.values import storable
 
 # What is quarantined is found first: it is little, and the planner would else hash the text of every waiting post.
 _WAITING = """
@@ -62,6 +63,11 @@ _LOCK = """
 SELECT post_id FROM posts WHERE post_id = ANY(%s) AND refusal IS NULL ORDER BY post_id FOR NO KEY UPDATE
 """
 
+_READ = """
+SELECT post_id, topics.title, coalesce(categories.name, ''), body, topics.tags
+FROM posts JOIN topics USING (topic_id) LEFT JOIN categories USING (category_id) WHERE post_id = ANY(%s)
+"""
+
 _STORED = "SELECT post_id, digest, embedding FROM embeddings WHERE profile_id = %s AND post_id = ANY(%s)"
 
 _FORGET = (
@@ -102,16 +108,23 @@ async def put_passages(
     profile: EmbeddingProfile,
     passages: Sequence[EmbeddedPassage],
     kept: Sequence[KeptPassage] = (),
+    *,
+    read: Sequence[TopicPost] = (),
 ) -> None:
     """Replace the vectors of these posts under this profile by those given and `kept`; in a transaction.
 
-    A post that left the index while it was being embedded gets none. Raises Transient where a kept passage was replaced
-    meanwhile, psycopg's CheckViolation for a vector that isn't of unit length, ForeignKeyViolation for one of other
-    dimensions than the profile's.
+    A post that left the index while it was being embedded gets none. One of which something else was `read` than what
+    is stored now isn't touched: it was changed meanwhile, and may have its vectors already.
+
+    Raises Transient where a kept passage was replaced meanwhile, psycopg's CheckViolation for a vector that isn't of
+    unit length, ForeignKeyViolation for one of other dimensions than the profile's.
     """
     profile_id = await ensure_profile(conn, profile)
-    post_ids = sorted({one.post_id for one in passages} | {one.post_id for one in kept})
-    eligible = {row[0] async for row in await conn.execute(_LOCK, (post_ids,))}
+    given = {one.post_id for one in passages} | {one.post_id for one in kept}
+    eligible = await lock_eligible(conn, given)
+    stale = await changed_since(conn, [one for one in read if one.post_id in eligible])
+    eligible -= stale
+    post_ids = sorted(given - stale)
     vectors: list[tuple[EmbeddedPassage | KeptPassage, HalfVector]] = [
         (one, HalfVector(one.vector)) for one in passages if one.post_id in eligible
     ]
@@ -124,6 +137,25 @@ async def put_passages(
         for one, vector in vectors:
             await copy.write_row((profile_id, one.post_id, one.passage, one.digest, vector))
     await refresh_topics(conn, vectors=await topics_of(conn, post_ids))
+
+
+async def lock_eligible(conn: Connection, post_ids: Collection[PostId]) -> set[PostId]:
+    """Those of these posts that are in the index; they stay as they are until the transaction ends."""
+    return {row[0] async for row in await conn.execute(_LOCK, (sorted(post_ids),))}
+
+
+async def changed_since(conn: Connection, read: Sequence[TopicPost]) -> set[PostId]:
+    """Those of these posts, which are locked, that aren't any more what was read of them."""
+    if not read:
+        return set()
+    cursor = await conn.execute(_READ, ([one.post_id for one in read],))
+    now = {post_id: words async for post_id, *words in cursor}
+    return {one.post_id for one in read if now.get(one.post_id) != _as_stored(one)}
+
+
+def _as_stored(post: TopicPost) -> list[object]:
+    words = (post.title, post.category, post.body)
+    return [*map(storable, words), list(map(storable, post.tags))]
 
 
 async def _stored(

@@ -8,7 +8,7 @@ from psycopg.rows import class_row
 
 from service.domain import EmbeddingProfile, PostId
 from service.ingest.ports import EmbeddingFailure
-from service.store.passages import quarantined
+from service.store.passages import changed_since, lock_eligible, quarantined
 from service.store.pool import Connection, Pool, connection
 from service.store.profiles import ensure_profile, find_profile
 from service.store.topics import refresh_topics, topics_of
@@ -18,9 +18,8 @@ MAX_ERROR_CHARS = 500
 
 _PUT = """
 INSERT INTO embedding_failures AS known (profile_id, post_id, digest, source, error)
-SELECT %(profile_id)s, post_id, %(digest)s,
-       embedding_source(%(title)s::text, %(category)s::text, %(tags)s::text[], %(body)s::text), %(error)s
-FROM posts WHERE post_id = %(post_id)s AND refusal IS NULL
+VALUES (%(profile_id)s, %(post_id)s, %(digest)s,
+        embedding_source(%(title)s::text, %(category)s::text, %(tags)s::text[], %(body)s::text), %(error)s)
 ON CONFLICT (profile_id, post_id) DO UPDATE SET
     digest = excluded.digest, source = excluded.source, error = excluded.error, failed_at = excluded.failed_at,
     attempts = CASE WHEN known.digest = excluded.digest THEN known.attempts + 1 ELSE 1 END
@@ -38,24 +37,30 @@ class QuarantinedPost:
 
 
 async def put_failures(conn: Connection, profile: EmbeddingProfile, failures: Sequence[EmbeddingFailure]) -> None:
-    """Quarantine these posts under this profile, in a transaction; their older vectors go, being of an older text."""
+    """Quarantine these posts under this profile, in a transaction; their vectors go, being of an older text.
+
+    Nothing is done to a post that left the index or was changed while it was being embedded.
+    """
     profile_id = await ensure_profile(conn, profile)
-    for one in sorted(failures, key=lambda failure: failure.post.post_id):
+    locked = await lock_eligible(conn, [one.post.post_id for one in failures])
+    changed = await changed_since(conn, [one.post for one in failures if one.post.post_id in locked])
+    failed = sorted(locked - changed)
+    for one in failures:
         post = one.post
-        await conn.execute(
-            _PUT,
-            {
-                "profile_id": profile_id,
-                "post_id": post.post_id,
-                "digest": one.digest,
-                "title": storable(post.title),
-                "category": storable(post.category),
-                "tags": [storable(tag) for tag in post.tags],
-                "body": storable(post.body),
-                "error": storable(one.error[:MAX_ERROR_CHARS]),
-            },
-        )
-    failed = [one.post.post_id for one in failures]
+        if post.post_id in failed:
+            await conn.execute(
+                _PUT,
+                {
+                    "profile_id": profile_id,
+                    "post_id": post.post_id,
+                    "digest": one.digest,
+                    "title": storable(post.title),
+                    "category": storable(post.category),
+                    "tags": [storable(tag) for tag in post.tags],
+                    "body": storable(post.body),
+                    "error": storable(one.error[:MAX_ERROR_CHARS]),
+                },
+            )
     await conn.execute("DELETE FROM embeddings WHERE profile_id = %s AND post_id = ANY(%s)", (profile_id, failed))
     await refresh_topics(conn, vectors=await topics_of(conn, failed))
 

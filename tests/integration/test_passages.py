@@ -1,13 +1,14 @@
 """Long posts in several passages: embedded by the passage, found once, counted once, beside a profile without."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from service.domain import EmbeddingProfile, IndexKind, PostId, TopicId
+from service.domain import Embedded, EmbeddingProfile, IndexKind, PostId, TopicId
 from service.errors import Transient
 from service.ingest.backfill import Backfill, backfill_archive
 from service.ingest.eligibility import IndexRules
@@ -42,6 +43,11 @@ async def corpus(pool: Pool) -> CorpusStore:
     await store.put_topics([TOPIC])
     await store.put_posts([indexed(POST, LONG), indexed(post(2), "short")])
     return store
+
+
+async def edit(corpus: CorpusStore, embedder: HashEmbedder, body: str) -> None:
+    await corpus.put_posts([indexed(POST, body)], read_at=await corpus.now())
+    await embed_posts([text_of(body)], corpus, embedder)
 
 
 async def stored(pool: Pool, profile: EmbeddingProfile = SPLIT) -> list[tuple[int, int, bytes]]:
@@ -79,14 +85,14 @@ async def test_an_edit_embeds_only_what_changed(corpus: CorpusStore, pool: Pool)
     before = await stored(pool)
     for body, most in ((f"{LONG} One word more.", 2), (LONG.replace("day 6", "day 7"), 2), (LINES[0] + LINES[1], 1)):
         embedder.embedded.clear()
-        await embed_posts([text_of(body)], corpus, embedder)
+        await edit(corpus, embedder, body)
         assert len(embedder.embedded) <= most
         assert await stored(pool) == expected(body, embedder) + before[-1:]
         embedder.embedded.clear()
         await embed_posts([text_of(body)], corpus, embedder)
         assert embedder.embedded == []
     embedder.embedded.clear()
-    await embed_posts([text_of(LONG)], corpus, embedder)
+    await edit(corpus, embedder, LONG)
     assert len(embedder.embedded) == len(before) - 1 - len(set(before) & {*expected(LINES[0] + LINES[1], embedder)})
     assert await stored(pool) == before
 
@@ -96,7 +102,7 @@ async def test_vectors_stay_with_their_texts_where_passages_move(corpus: CorpusS
     await embed_part(corpus, embedder, Unshared())
     query = "SELECT digest, embedding::text FROM embeddings WHERE post_id = 100"
     before = dict(await rows(pool, query))
-    await embed_posts([text_of(LONG.partition("\n\n")[2])], corpus, embedder)  # without its first line
+    await edit(corpus, embedder, LONG.partition("\n\n")[2])  # without its first line
     after = dict(await rows(pool, query))
     assert len(before.keys() & after.keys()) >= len(after) - 2
     assert all(before[made_of] == after[made_of] for made_of in before.keys() & after.keys())
@@ -142,15 +148,34 @@ async def test_each_post_of_a_topic_counts_alike(corpus: CorpusStore, pool: Pool
 async def test_a_passage_that_the_model_fails_on_costs_its_post_only_that(corpus: CorpusStore, pool: Pool) -> None:
     embedder = HashEmbedder(SPLIT)
     bad = LONG.replace("day 6", NAN_WORD)
-    await embed_posts([text_of(bad)], corpus, embedder)
+    await edit(corpus, embedder, bad)
     texts = passage_texts(text_of(bad), embedder)
     failed = [n for n, one in enumerate(texts) if NAN_WORD in one.text]
     assert 0 < len(failed) < len(texts)
     assert [ordinal for _, ordinal, _ in await stored(pool)] == [n for n in range(len(texts)) if n not in failed]
     assert await QuarantineStore(pool).count(SPLIT) == 0
     assert [one.post_id for one in await corpus.pending(SPLIT, 5)] == [102]
-    await embed_posts([text_of(LONG)], corpus, embedder)
+    await edit(corpus, embedder, LONG)
     assert await stored(pool) == expected(LONG, embedder)
+
+
+async def test_vectors_of_an_older_text_never_take_the_place_of_newer_ones(corpus: CorpusStore, pool: Pool) -> None:
+    newer = f"{LINES[0]}And then it was over."
+
+    class EditedMeanwhile(HashEmbedder):
+        async def embed_passages(self, texts: Sequence[str]) -> list[Embedded]:
+            await edit(corpus, HashEmbedder(SPLIT), newer)
+            return await super().embed_passages(texts)
+
+    await embed_posts([text_of(LONG)], corpus, EditedMeanwhile(SPLIT))
+    assert await stored(pool) == expected(newer, HashEmbedder(SPLIT))
+
+
+async def test_what_cannot_be_stored_as_it_is_gets_its_vectors(corpus: CorpusStore, pool: Pool) -> None:
+    body = "red \0"
+    await corpus.put_posts([replace(indexed(POST, "red"), body=body)], read_at=await corpus.now())
+    await embed_posts([text_of(body)], corpus, HashEmbedder(SPLIT))
+    assert [post_id for post_id, _, _ in await stored(pool)] == [POST.id]
 
 
 async def test_a_post_that_the_model_fails_on_altogether_is_quarantined_once(corpus: CorpusStore, pool: Pool) -> None:

@@ -123,7 +123,12 @@ async def test_the_vector_of_an_older_text_goes(corpus: CorpusStore, pool: Pool,
     await embed_part(corpus, embedder, Unshared())
     now_bad = TopicPost(POST.id, TOPIC.title, PUBLIC.name, TOPIC.tags, NAN_WORD)
     await embed_posts([now_bad], corpus, embedder)
+    before = await rows(pool, "SELECT post_id FROM embeddings ORDER BY 1")
+    assert before == [(POST.id,), (103,)]  # the post says something else now
+    await corpus.put_posts([indexed(POST, NAN_WORD)], read_at=await corpus.now())
+    await embed_posts([now_bad], corpus, embedder)
     assert await rows(pool, "SELECT post_id FROM embeddings") == [(103,)]
+    await corpus.put_posts([indexed(POST, "good again")], read_at=await corpus.now())
     await embed_posts([replace(now_bad, body="good again")], corpus, embedder)
     assert await rows(pool, "SELECT post_id FROM embedding_failures") == [(102,)]
 
@@ -141,6 +146,9 @@ async def test_nothing_is_kept_of_a_post_that_left_the_index(
 
 async def test_any_text_and_error_can_be_quarantined(corpus: CorpusStore, pool: Pool) -> None:
     odd = 'a\x00b \ud800 "quoted", {braces} \\ '
+    await corpus.put_categories([replace(PUBLIC, name=odd)])
+    await corpus.put_topics([replace(TOPIC, title=odd, tags=(odd, ""))], read_at=await corpus.now())
+    await corpus.put_posts([replace(indexed(post(2), "odd"), body=odd * 100)], read_at=await corpus.now())
     post_of_odd = TopicPost(BAD, odd, odd, (odd, ""), odd * 100)
     await corpus.put_failures(PROFILE, [EmbeddingFailure(post_of_odd, b"d", odd * 100)])
     [failed] = await QuarantineStore(pool).latest(PROFILE, 5)

@@ -169,7 +169,7 @@ async def test_dropping_leaves_nothing_of_a_profile_and_all_of_the_others(
     posts = [post(n) for n in range(2, 8)]
     await corpus.put_posts([indexed(one, "red") for one in posts])
     await corpus.put_passages(HNSW, [passage(one, 1, 0, 0, 0) for one in posts])
-    failed = TopicPost(posts[0].id, "", "", (), "red")
+    failed = TopicPost(posts[0].id, TOPIC.title, PUBLIC.name, TOPIC.tags, "red")
     await corpus.put_failures(HNSW, [EmbeddingFailure(failed, b"d", "NaN")])
     await profiles.activate(HNSW.name)
     with pytest.raises(Rejected, match="activate another first"):
