@@ -202,10 +202,7 @@ class Corpus(Protocol):
         *,
         read: Sequence[TopicPost] = (),
     ) -> None:
-        """Replace all passages of these posts, but of none that isn't any more what was `read` of it to embed it.
-
-        Raises Transient where a kept one is there no more.
-        """
+        """Replace all passages of these posts that still are what was `read`; Transient where a kept one is gone."""
         ...
 
     async def put_failures(self, profile: EmbeddingProfile, failures: Sequence[EmbeddingFailure]) -> None:
