@@ -60,7 +60,8 @@ async def sign_in(page: Page, root: str, name: str) -> None:
 
 
 async def fits(page: Page) -> bool:
-    """Nothing of the page is wider than the window."""
+    """Nothing of the page, once it has its styles, is wider than the window."""
+    await page.wait_for_load_state()
     return bool(await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
 
 

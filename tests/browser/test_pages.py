@@ -35,7 +35,8 @@ async def loop(database_url: str, tmp_path: Path) -> AsyncIterator[Loop]:
 
 
 async def fits(page: Page) -> bool:
-    """Nothing of the page is wider than the window."""
+    """Nothing of the page, once it has its styles, is wider than the window."""
+    await page.wait_for_load_state()
     return bool(await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
 
 
